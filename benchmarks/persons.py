@@ -1,6 +1,7 @@
 """How many rows of a person to use: errors by `max_rows`, found privately, and with weighted rows instead.
 
-    python benchmarks/persons.py [--tables randhie heavy] [--epsilon 0.5 1 4] [--most 1 2 3 5] [--runs 3]
+    python benchmarks/persons.py [--tables randhie heavy] [--epsilon 0.5 1 4] [--most 1 2 3 5 private]
+        [--cutoff 0.01 0] [--runs 3]
 
 randhie is the table of the package statsmodels with the columns of configs/randhie.yaml; persons have 1 to 5
 rows. heavy is made up: 5 000 persons, half of them with one row and one in a hundred with 70 or more, and of
@@ -12,17 +13,21 @@ A row's weight of 1/n, where its person has n of them, is tried by repeating it 
 Errors are means over all columns, and over all pairs of columns, of the synthetic table: of "shares" half the
 sum of absolute differences between the shares of the cells; of "counts" the sum of absolute differences
 between the cells' rows, divided by the rows of the table. "persons" compares with shares in which each person
-has weight 1.
+has weight 1. With shares for the rows that a given bound cuts off (`--cutoff`), what a release tells of them
+stands beside their true share: the least that surely is cut off, and the 95 % limits up to the number of rows
+of a person that it names, as means over the runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
+from math import nan
 from pathlib import Path
 from statistics import fmean
 
@@ -39,6 +44,7 @@ from dpsynth.starter.examples import write_example
 
 DELTA = 1e-6
 WEIGHT = 60
+TOLD = ("low", "high", "counted_up_to")
 KEYS = ("shares 1", "shares 2", "counts 1", "counts 2", "persons 1", "persons 2")
 
 Codes = Mapping[str, NDArray[np.int64]]
@@ -132,16 +138,19 @@ def scores(table: Table, columns: tuple[Column, ...], synthetic: pd.DataFrame) -
     return found
 
 
-def released(table: Table, epsilon: str, most: int | str, folder: Path) -> tuple[int, dict[str, float]]:
-    """Rows of a person that were used, and the errors."""
+def released(
+    table: Table, epsilon: str, most: int | str, cutoff: str, folder: Path
+) -> tuple[int, dict[str, float], tuple[float, float, float]]:
+    """Rows of a person that were used, the errors, and what was told of the rows that were cut off."""
     weighted = most == "weighted"
     path = folder / f"{table.name}{'-weighted' * weighted}.csv"
     if not path.exists():
         (table.repeated() if weighted else table.rows).to_csv(path, index=False)
     unit = {"column": table.person, "max_rows": WEIGHT if weighted else most}
+    split = {} if most == "private" else {"split": {"cutoff": float(cutoff)}}
     config = {
         "source": {"path": str(path)},
-        "privacy": {"epsilon": float(epsilon), "delta": DELTA, "unit": unit},
+        "privacy": {"epsilon": float(epsilon), "delta": DELTA, "unit": unit, **split},
         "ledger": {"url": f"sqlite:///{folder}/{os.urandom(8).hex()}.db"},
         "columns": dict(table.columns),
         "sample": {"rows": len(table.rows)} if weighted else {},
@@ -150,7 +159,10 @@ def released(table: Table, epsilon: str, most: int | str, folder: Path) -> tuple
     release = dpsynth.release(spec, outputs=folder / "out")
     synthetic = pd.read_csv(release.folder / "public" / "synthetic.csv", dtype=str, keep_default_na=False)
     used = int(release.guarantee.unit.rsplit(" ", 1)[1])
-    return used, scores(table, compiled(spec).columns, synthetic)
+    facts = json.loads((release.folder / "public" / "manifest.json").read_text(encoding="utf-8"))
+    cut = (facts["contribution_bounding"] or {}).get("rows_cut_off", dict.fromkeys(TOLD, nan))
+    low, high, up_to = (float(cut[key]) for key in TOLD)
+    return used, scores(table, compiled(spec).columns, synthetic), (low, high, up_to)
 
 
 def main() -> None:
@@ -160,22 +172,29 @@ def main() -> None:
     )
     parser.add_argument("--tables", nargs="+", default=["randhie", "heavy"])
     parser.add_argument("--epsilon", nargs="+", default=["0.5", "1", "4"])
-    parser.add_argument("--most", nargs="+", type=int, default=[1, 2, 3, 5, 10])
+    parser.add_argument("--most", nargs="+", default=["1", "2", "3", "5", "10", "private", "weighted"])
+    parser.add_argument("--cutoff", nargs="+", default=["0.01"])
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    print(f"| table | ε | max_rows | used | {' | '.join(KEYS)} |\n|---|---|---|{'---|' * (1 + len(KEYS))}")
+    heads = ("table", "ε", "max_rows", "cutoff", "used", *KEYS, "cut off", "at least", "up to rows", "limits")
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for table in (t for t in (randhie(folder), heavy()) if t.name in given.tables):
             for epsilon in given.epsilon:
-                for most in (*given.most, "private", "weighted"):
-                    runs = [released(table, epsilon, most, folder) for _ in range(given.runs)]
-                    used = sorted({n for n, _ in runs})
-                    means = [f"{fmean(errors[key] for _, errors in runs):.3f}" for key in KEYS]
+                for most, cutoff in product(given.most, given.cutoff):
+                    bound = int(most) if most.isdigit() else most
+                    runs = [released(table, epsilon, bound, cutoff, folder) for _ in range(given.runs)]
+                    used = sorted({n for n, _, _ in runs})
+                    means = [f"{fmean(errors[key] for _, errors, _ in runs):.4f}" for key in KEYS]
                     if most == "weighted":
-                        used, means[2:4] = ["all"], ["", ""]
-                    told = ", ".join(map(str, used))
-                    print(f"| {table.name} | {epsilon} | {most} | {told} | {' | '.join(means)} |", flush=True)
+                        means[2:4] = ["", ""]
+                    each = table.rows.groupby(table.person).size()
+                    kept = fmean(each.clip(upper=n).sum() / each.sum() for n in used)
+                    low, high, up_to = (fmean(told[i] for _, _, told in runs) for i in range(len(TOLD)))
+                    cells = (most, cutoff, ", ".join(map(str, used)), *means, f"{1 - kept:.3f}", f"{low:.3f}")
+                    line = (table.name, epsilon, *cells, f"{up_to:.0f}", f"{low:.3f} to {high:.3f}")
+                    print(f"| {' | '.join(line)} |", flush=True)
 
 
 if __name__ == "__main__":

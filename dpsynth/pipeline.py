@@ -2,7 +2,7 @@
 
     config -> plan -> reservation -> curator(private table, budget, journal)
                                         |  noisy answers only
-    contribution bound, if it is to be found
+    rows of persons, counted, and then bounded
                                         |
     number of rows -> empty: go on, or pause for the owner
                                         |
@@ -48,10 +48,10 @@ from dpsynth.lifecycle.measuring import (
     OpenDoor,
     Stage,
     Unbounded,
+    bound_contributions,
     compress,
     count_rows,
     earlier_answers,
-    find_contribution_bound,
     find_domains,
     measure_one_way,
     measure_statistics,
@@ -99,12 +99,11 @@ def run(
     inputs = planned if spec.public_table is None else step(Step.PUBLIC_TABLE, with_public_table, planned)
     with step(Step.RESERVE, begin, inputs, request, tell) as release_run:
         earlier = step(Step.EARLIER, earlier_answers, inputs, release_run, request.outputs)
-        first = step(Step.OPEN, door, inputs, release_run)
-        if isinstance(first, Unbounded):
-            bounded = step(Step.FIND_BOUND, find_contribution_bound, inputs, first)
-        else:
-            bounded = first
-        counted = step(Step.COUNT_ROWS, count_rows, inputs, bounded)
+        opened = step(Step.OPEN, door, inputs, release_run)
+        if isinstance(opened, Unbounded):
+            # Under the same name, so that the rows before bounding needn't be held any longer.
+            opened = step(Step.BOUND, bound_contributions, inputs, opened)
+        counted = step(Step.COUNT_ROWS, count_rows, inputs, opened)
         step(Step.HEED_SIZE, heed_size, inputs, counted, release_run, tell)
         stage = step(Step.FIND_DOMAINS, find_domains, inputs, counted) if counted.plan.searches else counted
         made = _tier(step, inputs, release_run, stage, earlier, tell)
@@ -140,11 +139,12 @@ def _tier(
     public = None if release_run.published else public_of(release_run, stage.plan)
     drawn = step.by_rows(Step.SAMPLE, sample_rows, inputs, fitted, public, rng)
     exam = step(Step.EXAMINE, examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
-    verdict = step(Step.JUDGE, judge, inputs, fitted, drawn, exam)
+    cut = answers.cut_off(stage.plan.neighbours)
+    verdict = step(Step.JUDGE, judge, inputs, fitted, drawn, exam, cut)
     step(Step.HEED_VERDICT, heed_verdict, inputs, release_run, verdict, tell)
     guarantee = step(Step.COMPOSE, composed, stage.plan, release_run.journal)
     statistics = step(Step.TABULATE, tabulate, inputs, fitted, rng, exam)
-    synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam, verdict)
+    synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam, verdict, cut)
     if not release_run.published:
         step(Step.WRITE, write, inputs, release_run, stage.plan, synthesis)
     return synthesis

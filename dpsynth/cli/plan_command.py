@@ -184,6 +184,8 @@ def _questions(facts: Facts) -> str:
     by_step = {step["step"]: step["questions"] for step in facts["steps"]}
     searched = sum(number for step, number in by_step.items() if step.startswith("domain: "))
     asked = []
+    if "cutoff" in by_step:
+        asked.append("how many rows max_rows cuts off")
     if searched:
         asked.append(f"{searched} search{'es' * (searched != 1)} for what is not declared")
     if "one_way" in by_step:

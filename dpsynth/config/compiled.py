@@ -13,6 +13,7 @@ from hashlib import sha256
 
 from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
+from dpsynth.config.privacy import Person
 from dpsynth.config.public_marginals import public_marginals_of
 from dpsynth.config.publication import Publish
 from dpsynth.config.statistic_kinds import Mean, Quantiles, Sum
@@ -20,6 +21,7 @@ from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.public_marginals import PublicMarginals
+from dpsynth.domain.units_by_rows import ranges_of_rows
 from dpsynth.domain.workload import Workload
 from dpsynth.rules import Rules, rules_of
 
@@ -92,16 +94,28 @@ class CompiledSpec:
         It covers the dataset's name, the privacy section, the columns as compiled, the structure section,
         the means and the pairs of columns of requested statistics, the slices of the table, the earlier
         answers that serve as evidence, and the constraints. (Pairs of statistics and of constraints are
-        measured first.) Where there is an exam, it covers the sample section and all statistics: the exam
-        asks about both. It doesn't cover the table's path, the cap, the schedule, what to do about warnings,
-        or anything else that is published from the answers: these may change when a release is resumed. The
-        slice of a release is in its journal, not in the configuration.
+        measured first.) Of persons it covers the ranges of their rows that are asked for. Where there is an
+        exam, it covers the sample section and all statistics: the exam asks about both. It doesn't cover the
+        table's path, the cap, the schedule, what to do about warnings, or anything else that is published
+        from the answers: these may change when a release is resumed. The slice of a release is in its
+        journal, not in the configuration.
         """
         spec = self.spec
+        ranges = {"ranges": self.ranges_of_rows} if self.ranges_of_rows else {}
         if spec.privacy.exam == 0:
-            return _digest(self._questions)
+            return _digest({**self._questions, **ranges})
         asked = [list(r.columns) for r in spec.publish.statistics if len(r.columns) > _PAIR]
-        return _digest({**self._questions, "exam": {"sample": spec.sample.model_dump(), "columns": asked}})
+        exam = {"sample": spec.sample.model_dump(), "columns": asked}
+        return _digest({**self._questions, **ranges, "exam": exam})
+
+    @property
+    def ranges_of_rows(self) -> tuple[int, ...]:
+        """The ranges of rows in which persons are counted, see ``UnitsByRows``; none if not asked."""
+        privacy = self.spec.privacy
+        asked = privacy.max_rows_private or privacy.cutoff != 0
+        if not asked or not isinstance(privacy.unit, Person):
+            return ()
+        return ranges_of_rows(privacy.unit.bound, each=privacy.max_rows_private)
 
     @cached_property
     def whole_fingerprint(self) -> str:
@@ -162,7 +176,8 @@ def _privacy(spec: Spec) -> dict[str, object]:
     found, split = spec.privacy.model_dump(exclude={"on_empty", *newer}), spec.privacy.split
     if split is None:
         return found
-    shares = split.model_dump(exclude={"statistics", *(("exam",) if split.exam is None else ())})
+    left_out = {key for key in ("exam", "cutoff") if getattr(split, key) is None}
+    shares = split.model_dump(exclude={"statistics", *left_out})
     # The share was that of sums alone, and its name in digests is still that.
     return found | {"split": shares | ({"sums": split.statistics} if split.statistics else {})}
 

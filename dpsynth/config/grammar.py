@@ -304,6 +304,13 @@ class Spec(Section):
         if privacy.exam and len(columns) == 1:
             words = "must be 0 for a table of one column: the exam is about columns together"
             raise refused(words, "privacy", "split", "exam")
+        if privacy.split.cutoff and privacy.cutoff == 0:
+            words = (
+                "must be left out with max_rows: private, whose own question tells it"
+                if privacy.max_rows_private
+                else "must be 0 where no rows are cut off: only persons have max_rows"
+            )
+            raise refused(words, "privacy", "split", "cutoff")
         if not privacy.split.whole:
             return
         searches = privacy.max_rows_private or any(column.search is not None for column in columns.values())

@@ -30,7 +30,8 @@ OnEmpty = Literal["stop", "go"]
 _Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
 
 _LEAST_SHARE = Decimal("0.0001")
-_MOST_EXAM = Decimal("0.5")
+_MOST_ALONE = {"exam": Decimal("0.5"), "cutoff": Decimal("0.1")}
+"""Largest shares of steps beside which the other steps have the plan's shares."""
 
 _EPSILON = Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")
 _DELTA = Number(above="0", below="1", advice="well below 1 divided by the number of rows")
@@ -159,24 +160,32 @@ class Split(Section):
         description="For the measured errors of the finished synthetic table. 0: none. Alone, the other "
         "shares are the plan's. Left out beside other shares: 0.",
     )
+    cutoff: _Share | None = Field(
+        default=None,
+        json_schema_extra=without_default,
+        description="For the share of the rows that max_rows cuts off. 0: it isn't asked. Alone, or with "
+        "exam alone, the other shares are the plan's. Left out beside other shares: 0.",
+    )
 
     @property
     def whole(self) -> bool:
-        """True if the shares of all steps are given, not that of the exam alone."""
+        """True if the shares of all steps are given, not those of the exam and the cut-off alone."""
         return self.one_way is not None
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.one_way == 0:
             raise refused("must be above 0; every strategy starts from the single columns", "one_way")
-        if self.one_way is None and self.model_fields_set != {"exam"}:
+        alone = self.model_fields_set and self.model_fields_set <= set(_MOST_ALONE)
+        if self.one_way is None and not alone:
             raise refused("is missing: give the share of the single columns, such as 0.3", "one_way")
         shares = {key: getattr(self, key) or Decimal(0) for key in type(self).model_fields}
         for key, share in shares.items():
             if 0 < share < _LEAST_SHARE:
                 raise refused(f"must be 0 or at least {_LEAST_SHARE}", key)
-        if not self.whole and shares["exam"] > _MOST_EXAM:
-            raise refused(f"must be at most {_MOST_EXAM} without the shares of the other steps", "exam")
+        for key, most in _MOST_ALONE.items():
+            if not self.whole and shares[key] > most:
+                raise refused(f"must be at most {most} without the shares of the other steps", key)
         total = sum(shares.values())
         if total > 1:
             raise refused(f"must sum to at most 1; these shares sum to {total}")
@@ -232,7 +241,21 @@ class Privacy(Section):
         """The share of the exam; None for the default. A sample is not examined."""
         if self.sample_rate is not None:
             return Decimal(0)
-        return None if self.split is None else self.split.exam or Decimal(0)
+        if self.split is None or (self.split.exam is None and not self.split.whole):
+            return None
+        return self.split.exam or Decimal(0)
+
+    @property
+    def cutoff(self) -> Decimal | None:
+        """The share of the rows that a given bound cuts off; None for the default, 0 where nobody asks.
+
+        Where the bound is found, the question for it tells that, too. A sample isn't asked.
+        """
+        if isinstance(self.unit, Row) or self.max_rows_private or self.sample_rate is not None:
+            return Decimal(0)
+        if self.split is None or (self.split.cutoff is None and not self.split.whole):
+            return None
+        return self.split.cutoff or Decimal(0)
 
     @property
     def max_rows_private(self) -> bool:

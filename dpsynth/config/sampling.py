@@ -69,6 +69,13 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
             "split",
             "exam",
         )
+    if privacy.split is not None and privacy.split.cutoff:
+        raise refused(
+            "must be 0 with privacy.sample_rate: its intervals would leave out the error of sampling",
+            "privacy",
+            "split",
+            "cutoff",
+        )
     if privacy.split is not None and privacy.split.statistics:
         raise refused(
             "must be 0 with privacy.sample_rate: all statistics are by counts there",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from dpsynth.curator.sum_questions import SumQuestions
 from dpsynth.curator.terms import Terms
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
+from dpsynth.domain.units_by_rows import UnitsByRows
 from dpsynth.files.opening import unheard
 
 Counts = NDArray[np.int64]
@@ -119,7 +121,7 @@ class Curator(
 
 
 class UnboundedCurator(PrivacyFilter):
-    """The curator of rows before contribution bounding, while the bound is not yet chosen.
+    """The curator of rows before contribution bounding.
 
     It answers one question: a noisy histogram of persons by their number of rows. All other questions go to
     the curator that it returns, whose table is bounded.
@@ -142,40 +144,38 @@ class UnboundedCurator(PrivacyFilter):
             raise ValueError("only a person has a number of rows to be found")
         self._rows, self._key = rows, key
 
-    def rows_per_unit(self, most: int, price: Fraction) -> tuple[Counts, float]:
-        """Noisy numbers of persons by their number of rows.
+    def rows_per_unit(self, first: Sequence[int], price: Fraction) -> UnitsByRows:
+        """Noisy numbers of persons by ranges of their number of rows.
 
         Sensitivity: 1 in L1 and in squared L2 where a person comes or goes, 2 where one is exchanged.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
         Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
-        A person stands in one cell, however many rows there are, so the counts change like a marginal of
-        persons with one row each. A question lost to an interruption stays paid for, and is asked again
-        from the rest of the budget.
+        A person stands in one range, however many rows there are, so the counts change like a marginal of
+        persons with one row each. The ranges are public. A question lost to an interruption stays paid for,
+        and is asked again from the rest of the budget.
 
         Args:
-            most: the largest number of rows with a cell; persons with more rows count there too.
+            first: the least number of rows of each range, rising from 1; the last has no end.
             price: the most that the answer may cost.
-
-        Returns:
-            int64[most], persons with 1, 2, ... rows, and the standard deviation of their noise.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
-            ValueError: there would be no cell.
+            ValueError: the ranges don't begin with 1, or don't rise.
         """
-        if most < 1:
-            raise ValueError("the numbers of rows must begin with 1")
-        question = {"ask": "rows", "most": most}
+        if not first or first[0] != 1 or any(a >= b for a, b in pairwise(first)):
+            raise ValueError("the numbers of rows must begin with 1, and rise")
+        question = {"ask": "rows", "from": list(first)}
 
         def exact() -> Counts:
-            return self._rows.rows_of_units(most)
+            return self._rows.rows_of_units(first)
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
             noised = self._terms.persons(price)
-            return self._ask(question, noised.event, exact, noised.draw), noised.stddev
+            return self._ask(question, noised.event, exact, noised.draw), noised.bought.scale
 
-        return self._insist(price, ask)
+        values, scale = self._insist(price, ask)
+        return UnitsByRows(tuple(first), values, self._terms.noise, scale)
 
     @unheard()
     def bounded(self, max_rows: int) -> Curator:

@@ -78,8 +78,12 @@ class Engine(Protocol):
 class UnboundedEngine(Protocol):
     """All rows of the slice, before contribution bounding, wherever they lie."""
 
-    def rows_of_units(self, most: int) -> NDArray[np.int64]:
-        """Numbers of persons with 1, 2, ... rows, int64[most]; those with more count in the last. Private."""
+    def rows_of_units(self, first: Sequence[int]) -> NDArray[np.int64]:
+        """Numbers of persons by ranges of their number of rows, int64[ranges]. Private.
+
+        Args:
+            first: the least number of rows of each range, rising from 1; the last has no end.
+        """
         ...
 
     def bounded(self, max_rows: int, key: bytes) -> Engine:

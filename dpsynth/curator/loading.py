@@ -58,16 +58,19 @@ class LoadedRows:
     summed: frozenset[str] = frozenset()
     room: Room = ALL_IN_MEMORY
 
-    def rows_of_units(self, most: int) -> NDArray[np.int64]:
-        """Numbers of persons with 1, 2, ... rows, int64[most]; those with more count in the last. Private.
+    def rows_of_units(self, first: Sequence[int]) -> NDArray[np.int64]:
+        """Numbers of persons by ranges of their number of rows, int64[ranges]. Private.
+
+        Args:
+            first: the least number of rows of each range, rising from 1; the last has no end.
 
         Raises:
             ValueError: each row is a unit.
         """
         if self.persons is None:
             raise ValueError("only a person has a number of rows to be found")
-        each = np.minimum(rows_of_persons(self.persons), most)
-        return np.bincount(each, minlength=most + 1)[1:].astype(np.int64, copy=False)
+        ranges = np.searchsorted(first, rows_of_persons(self.persons), side="right") - 1
+        return np.bincount(ranges, minlength=len(first)).astype(np.int64, copy=False)
 
     def bounded(self, max_rows: int, key: bytes) -> PrivateTable:
         """The private table after contribution bounding.

@@ -142,9 +142,9 @@ class PartitionedRows:
         workers.combined(_no_figure, _no_figure, parts)
         return cls(workers, coding, parts)
 
-    def rows_of_units(self, most: int) -> Counts:
-        """Numbers of persons with 1, 2, ... rows, int64[most]; those with more count in the last. Private."""
-        return self.workers.combined(partial(_rows_of_units, most=most), _added, self.parts)
+    def rows_of_units(self, first: Sequence[int]) -> Counts:
+        """Numbers of persons by ranges of their number of rows, each worker's added up. Private."""
+        return self.workers.combined(partial(_rows_of_units, first=tuple(first)), _added, self.parts)
 
     def bounded(self, max_rows: int, key: bytes) -> PartitionedTable:
         """The rows after contribution bounding, each person's by the worker that holds them all."""
@@ -247,8 +247,8 @@ def _bounded(rows: LoadedRows, max_rows: int, key: bytes) -> PrivateTable:
     return rows.bounded(max_rows, key)
 
 
-def _rows_of_units(rows: LoadedRows, most: int) -> Counts:
-    return rows.rows_of_units(most)
+def _rows_of_units(rows: LoadedRows, first: tuple[int, ...]) -> Counts:
+    return rows.rows_of_units(first)
 
 
 def _rows(table: PrivateTable) -> int:

@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.domain.sums import MeasuredSums
+from dpsynth.domain.units_by_rows import UnitsByRows
 from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.model import Denoised, Expansion, estimate, estimated_total, posteriors
 from dpsynth.publish.audiences import TierAnswers
+from dpsynth.publish.cut_off import CutOff, Kept
 from dpsynth.structure.strategy import Selection
 
 
@@ -71,6 +74,7 @@ class Answers:
         finer: finer counts of the quantiles that are asked for.
         combined: one-way counts from answers about several columns, where no column was measured alone.
         tiers: the answers of earlier tiers.
+        units: the numbers of units by their rows, of the first tier; None if they were not asked for.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -83,6 +87,7 @@ class Answers:
     finer: tuple[FinerCounts, ...] = ()
     combined: tuple[CombinedCounts, ...] = ()
     tiers: EarlierTiers = NO_TIERS
+    units: UnitsByRows | None = None
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:
@@ -103,6 +108,10 @@ class Answers:
     def rows(self) -> float:
         """The number of rows by the first answers: exact where it is public, otherwise estimated."""
         return estimated_total((*self.tiers.singles, *self.first))
+
+    def cut_off(self, near: Neighbours) -> CutOff | None:
+        """The rows that the contribution bound of a unit cuts off; None if it was not asked."""
+        return None if self.units is None else CutOff(self.units, near, Kept.of(self.own))
 
     def use_of(self, table: PublicTable | None) -> PublicUse | None:
         """The use of a public table, for reports; None without one."""

@@ -13,6 +13,7 @@ from dpsynth.lifecycle.generating import Described, FittedModel
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.sampling import SyntheticTable
+from dpsynth.publish.cut_off import CutOff
 from dpsynth.publish.exam import Basis, Exam
 from dpsynth.publish.verdict import Judged, Verdict
 
@@ -31,13 +32,22 @@ def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticT
     return Exam(plan.exam, distances, finished.stands_for, stage.domain, _basis(inputs, fitted))
 
 
-def judge(inputs: Described, fitted: FittedModel, table: SyntheticTable, exam: Exam | None = None) -> Verdict:
-    """The verdict on the finished table, by noisy counts and, where there is one, the exam."""
+def judge(
+    inputs: Described,
+    fitted: FittedModel,
+    table: SyntheticTable,
+    exam: Exam | None = None,
+    cut: CutOff | None = None,
+) -> Verdict:
+    """The verdict on the finished table, by noisy counts and, where there is one, the exam.
+
+    It says so if a large share of the rows was cut off.
+    """
     counts = {column.name: np.zeros(column.size, np.int64) for column in fitted.layout.columns}
     for _, codes in table.coded.pieces():
         for column in fitted.layout.columns:
             counts[column.name] += np.bincount(codes[column.name], minlength=column.size)
-    return Judged.of(
+    found = Judged.of(
         fitted.layout,
         counts,
         fitted.densities,
@@ -46,6 +56,7 @@ def judge(inputs: Described, fitted: FittedModel, table: SyntheticTable, exam: E
         exam=exam,
         changed=table.repairs.shares_changed,
     ).verdict()
+    return found.beside(cut)
 
 
 def _basis(inputs: Described, fitted: FittedModel) -> Basis:

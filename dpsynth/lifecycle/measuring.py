@@ -26,6 +26,7 @@ from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
 from dpsynth.domain.sums import MeasuredSums
+from dpsynth.domain.units_by_rows import UnitsByRows
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
@@ -49,7 +50,7 @@ from dpsynth.structure.strategy import Problem
 
 @dataclass(frozen=True, eq=False)
 class Unbounded:
-    """The door before the contribution bound is found."""
+    """The door before contribution bounding."""
 
     door: UnboundedCurator
 
@@ -64,6 +65,7 @@ class Stage:
         layout: the table's columns, with the domains found so far.
         tiers: the answers of earlier tiers.
         total: the number of rows, once it is asked.
+        units: the noisy numbers of units by their rows; None if they were not asked for.
     """
 
     curator: Curator
@@ -71,18 +73,16 @@ class Stage:
     layout: Layout
     tiers: EarlierTiers = NO_TIERS
     total: tuple[OwnAnswer, ...] = ()
+    units: UnitsByRows | None = None
 
     @classmethod
-    def of(
-        cls,
-        curator: Curator,
-        plan: Plan,
-        layout: Layout,
-        tiers: EarlierTiers = NO_TIERS,
-        total: tuple[OwnAnswer, ...] = (),
-    ) -> Stage:
+    def of(cls, curator: Curator, plan: Plan, layout: Layout, units: UnitsByRows | None = None) -> Stage:
         """The stage whose curator keeps what the plan has for the exam, and for later tiers."""
-        return cls(curator.keeping(plan.later + plan.kept), plan, layout, tiers, total)
+        return cls(curator.keeping(plan.later + plan.kept), plan, layout, units=units)
+
+    def after(self, curator: Curator, plan: Plan, layout: Layout) -> Stage:
+        """The stage after this one, with its answers."""
+        return replace(Stage.of(curator, plan, layout, self.units), tiers=self.tiers, total=self.total)
 
     @property
     def domain(self) -> Domain:
@@ -127,31 +127,37 @@ def open_door(
 ) -> Stage | Unbounded:
     """The door to the private table, which is read here: a curator of rows after contribution bounding.
 
-    If the bound is to be found, all rows are kept behind a door that answers about rows per person only.
+    If the numbers of rows of persons are asked for, all rows are kept behind a door that answers about these
+    only.
 
     Args:
         inputs: the inputs of the release.
         run: the run, with its reservation and journal.
         curator: the class of the door; a test's class may record the questions.
-        unbounded: the class of the door before the bound is found.
+        unbounded: the class of the door before contribution bounding.
     """
     plan, rows = inputs.plan, rows_of(inputs, run)
     budget, delta = plan.whole.budget, plan.selection_delta
     terms = Terms(plan.neighbours, plan.measure, budget, plan.noise, delta, kept=plan.later)
-    if plan.bound_price:
+    if inputs.compiled.ranges_of_rows:
         return Unbounded(unbounded(rows, terms, run.journal, run.key))
     door = curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
     return Stage.of(door, plan, inputs.compiled.layout)
 
 
-def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:
-    """The stage with a contribution bound that balances lost rows and noise, found privately."""
-    plan, door = inputs.plan, unbounded.door
-    numbers, _ = door.rows_per_unit(plan.neighbours.max_rows, plan.bound_price)
-    most = contribution_bound(numbers, noise_per_row(plan, inputs.compiled.domain))
-    bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
-    layout = inputs.compiled.layout
-    return Stage.of(door.bounded(most), _plan_again(inputs, bounded, layout), layout)
+def bound_contributions(inputs: Inputs, unbounded: Unbounded) -> Stage:
+    """The stage after contribution bounding, with the noisy numbers of persons by their rows.
+
+    If the bound is to be found, it is the one that balances lost rows and noise by these numbers.
+    """
+    plan, door, layout = inputs.plan, unbounded.door, inputs.compiled.layout
+    most = plan.neighbours.max_rows
+    units = door.rows_per_unit(inputs.compiled.ranges_of_rows, plan.bound_price or plan.cutoff_price)
+    if not plan.bound_price:
+        return Stage.of(door.bounded(most), plan, layout, units)
+    found = contribution_bound(units.up_to(most), noise_per_row(plan, inputs.compiled.domain))
+    bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=found))
+    return Stage.of(door.bounded(found), _plan_again(inputs, bounded, layout), layout, units)
 
 
 def count_rows(inputs: Inputs, stage: Stage) -> Stage:
@@ -192,8 +198,7 @@ def find_domains(inputs: Inputs, stage: Stage) -> Stage:
     columns, searches = inputs.compiled.columns, stage.plan.searches
     layout = inputs.compiled.layout.found(discover(stage.curator, columns, searches))
     refuse_unobeyed(inputs.compiled.rules, layout)
-    door, plan = stage.curator.coded(layout.columns), _plan_again(inputs, stage.plan, layout)
-    return Stage.of(door, plan, layout, total=stage.total)
+    return stage.after(stage.curator.coded(layout.columns), _plan_again(inputs, stage.plan, layout), layout)
 
 
 def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
@@ -208,7 +213,7 @@ def next_tier(inputs: Inputs, stage: Stage, measured: Measured) -> Stage:
     """
     tiers, layout = stage.tiers.after(stage.plan.audience, measured), stage.layout
     plan = make_plan(inputs.compiled, inputs.strategy, Found(stage.plan, layout.columns, next_tier=True))
-    return count_rows(inputs, Stage.of(stage.curator, plan, layout, tiers))
+    return count_rows(inputs, replace(stage.after(stage.curator, plan, layout), tiers=tiers))
 
 
 def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tuple[Answered, ...]) -> Answers:
@@ -220,7 +225,9 @@ def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tupl
     columns = stage.layout.columns
     counts = None if table is None else table.answered(columns)
     evidence, reused = weighted_evidence(run.reused, earlier, columns, (*own, *one_way), counts)
-    return Answers(first, one_way, joint, evidence, reused, tiers=tiers)
+    # Those of a sample would tell of the sample.
+    units = stage.units if stage.plan.sampling is None else None
+    return Answers(first, one_way, joint, evidence, reused, tiers=tiers, units=units)
 
 
 def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:

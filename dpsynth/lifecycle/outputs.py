@@ -25,6 +25,7 @@ from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
 from dpsynth.publish.audiences import BundleAudience
+from dpsynth.publish.cut_off import CutOff
 from dpsynth.publish.dataset_page import PAGE, write_dataset_page
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.verdict import NO_VERDICT, Verdict
@@ -46,6 +47,7 @@ class Synthesis:
         warnings: signs in the noisy single columns that something was misread.
         exam: the measured errors of ``table``; None if the budget has no share for it.
         verdict: the verdicts on the columns and pairs of ``table``.
+        cut: the rows that the contribution bound cuts off; None if it was not asked.
     """
 
     fitted: FittedModel
@@ -55,6 +57,7 @@ class Synthesis:
     warnings: tuple[DataWarning, ...] = ()
     exam: Exam | None = None
     verdict: Verdict = NO_VERDICT
+    cut: CutOff | None = None
 
 
 def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Publication:
@@ -97,6 +100,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         warnings=synthesis.warnings,
         exam=synthesis.exam,
         verdict=synthesis.verdict,
+        cut=synthesis.cut,
         sums=answers.sums,
         finer=answers.finer,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
@@ -126,6 +130,7 @@ def _budget(plan: Plan) -> dict[str, object]:
             "structure": float(shares.structure),
             "marginals": float(shares.marginals),
             "exam": float(shares.exam),
+            **({"cutoff": float(shares.cutoff)} if shares.cutoff else {}),
         },
     }
 

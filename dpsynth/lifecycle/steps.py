@@ -39,7 +39,7 @@ class Step(StrEnum):
     RESERVE = "reserve budget"
     EARLIER = "read earlier releases"
     OPEN = "open the table"
-    FIND_BOUND = "find the contribution bound"
+    BOUND = "bound contributions"
     COUNT_ROWS = "count rows"
     HEED_SIZE = "heed the number of rows"
     FIND_DOMAINS = "find domains"

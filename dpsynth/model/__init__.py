@@ -19,7 +19,7 @@ from dpsynth.model.residuals import TableTarget
 from dpsynth.model.rounding import permuted
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
-from dpsynth.model.targets import estimated_total
+from dpsynth.model.targets import error_of_total, estimated_total
 from dpsynth.model.triangulation import TreeSize, Triangulation
 from dpsynth.model.zeros import zeros_within
 
@@ -44,6 +44,7 @@ __all__ = [
     "answers",
     "chunk_draws",
     "denoised_answers",
+    "error_of_total",
     "estimate",
     "estimated_total",
     "junction_tree",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 
 import numpy as np
 
@@ -54,6 +54,14 @@ def estimated_total(measurements: Sequence[Observation]) -> float:
     sums = np.array([float(m.values.sum()) for m in full])
     weights = np.array([1.0 / max(m.variance_of_sum, _LEAST) for m in full])
     return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
+
+
+def error_of_total(measurements: Sequence[Observation]) -> float:
+    """Standard error of ``estimated_total``; 0 for a public number."""
+    full = [m for m in measurements if m.query is None]
+    if any(m.noise == "none" for m in full):
+        return 0.0
+    return 1.0 / sqrt(sum(1.0 / max(m.variance_of_sum, _LEAST) for m in full)) if full else 0.0
 
 
 def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tuple[Target, ...]:

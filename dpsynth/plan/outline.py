@@ -20,6 +20,9 @@ class Shares:
     """Shares of the budget by step; together at most 1.
 
     The last step before the exam takes what is left but for the exam's share.
+
+    Attributes:
+        cutoff: for the rows that the contribution bound cuts off.
     """
 
     one_way: Fraction
@@ -28,12 +31,13 @@ class Shares:
     domain: Fraction = Fraction(0)
     statistics: Fraction = Fraction(0)
     exam: Fraction = Fraction(0)
+    cutoff: Fraction = Fraction(0)
 
-    def beside(self, domain: Fraction, statistics: Fraction, exam: Fraction) -> Shares:
-        """The same split of what domain discovery, statistics and the exam leave, with their shares."""
-        rest = 1 - domain - statistics - exam
+    def beside(self, domain: Fraction, statistics: Fraction, exam: Fraction, cutoff: Fraction) -> Shares:
+        """The same split of what domain discovery, statistics, exam and cut-off leave, with their shares."""
+        rest = 1 - domain - statistics - exam - cutoff
         parts = self.one_way * rest, self.structure * rest, self.marginals * rest
-        return Shares(*parts, domain, statistics, exam)
+        return Shares(*parts, domain, statistics, exam, cutoff)
 
 
 @dataclass(frozen=True)

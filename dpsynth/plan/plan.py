@@ -41,6 +41,8 @@ DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Default share of the budget for domain discovery: with all columns to be found, and at least."""
 BOUND_SHARE = Fraction(1, 50)
 """Default share of the budget for finding the contribution bound alone."""
+CUTOFF_SHARE = Fraction(1, 100)
+"""Default share of the budget for the rows that a given contribution bound cuts off; docs/persons.md."""
 EXAM_SHARE = Fraction(3, 100)
 """Default share of the budget for the exam; docs/exam.md weighs it."""
 
@@ -74,6 +76,7 @@ class Plan:
         shares: the split in force.
         bound_price: the price of finding the contribution bound; 0 for a bound that is given.
         total_price: the price of the number of rows, the first question but for the bound; 0 if it is public.
+        cutoff_price: the price of asking how many rows a given bound cuts off; 0 if it isn't asked.
         searches: the searches of domain discovery, with their prices.
         structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
@@ -100,6 +103,7 @@ class Plan:
     shares: Shares
     bound_price: Fraction
     total_price: Fraction
+    cutoff_price: Fraction
     searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
@@ -299,6 +303,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         shares=way.shares,
         bound_price=way.asked.bound_price,
         total_price=way.total_price,
+        cutoff_price=way.asked.cutoff_price,
         searches=way.asked.searches,
         structure=outline.name,
         wanted=wanted,
@@ -357,16 +362,17 @@ def _way(
 ) -> _Way:
     """The way to spend a budget on given terms: the spending, the outline, and the delta of selections.
 
-    Domains are found by the first tier alone; the others have no share for it.
+    Domains are found, and rows of units asked for, by the first tier alone; the others have no share for it.
     """
     spending, outlined, selection = terms
     columns = compiled.columns if finds else ()
     shares = _shares(compiled, outlined, own.number, exam)
-    shares = shares if finds else replace(shares, domain=Fraction(0))
+    shares = shares if finds else replace(shares, domain=Fraction(0), cutoff=Fraction(0))
     allowance = spending.budget * shares.domain
     rows = price_of_bound(columns, allowance) * (finds and compiled.spec.privacy.max_rows_private)
     searches = planned_searches(columns, allowance - rows, selection)
-    asked = Asked(searches, rows, len(own.summed), len(own.finer), len(exam), total)
+    cutoff = spending.budget * shares.cutoff
+    asked = Asked(searches, rows, len(own.summed), len(own.finer), len(exam), total, cutoff)
     steps = spending.steps(shares, outlined, domain, asked)
     priced = own.at(spending.budget * shares.statistics / max(own.number, 1))
     of_total = spending.price_of_total(shares, outlined, domain, asked)
@@ -433,11 +439,13 @@ def _shares(compiled: CompiledSpec, outlined: StrategyOutline, own: int, exam: S
     spec, columns = compiled.spec, compiled.columns
     split, given = spec.privacy.split, spec.privacy.exam
     examined = (EXAM_SHARE if given is None else Fraction(given)) if exam else Fraction(0)
+    cut = spec.privacy.cutoff
+    cutoff = CUTOFF_SHARE if cut is None else Fraction(cut)
     if split is None or split.one_way is None:
         domain = BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0)
         if searched := sum(c.search is not None for c in columns):
             domain = max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE)
-        return outlined.shares.beside(domain, share_of_statistics(own), examined)
+        return outlined.shares.beside(domain, share_of_statistics(own), examined, cutoff)
     return Shares(
         Fraction(split.one_way),
         Fraction(split.structure),
@@ -445,6 +453,7 @@ def _shares(compiled: CompiledSpec, outlined: StrategyOutline, own: int, exam: S
         Fraction(split.domain),
         Fraction(split.statistics) if own else Fraction(0),
         examined,
+        cutoff,
     )
 
 

@@ -30,8 +30,8 @@ class PlannedStep:
     """One spending step.
 
     Attributes:
-        step: "domain: " and the kind of search, "one_way", "sums", "quantiles", "structure", "marginals" or
-            "exam". If structure asks for choices and for noisy distances, each has an entry.
+        step: "cutoff", "domain: " and the kind of search, "one_way", "sums", "quantiles", "structure",
+            "marginals" or "exam". If structure asks for choices and for noisy distances, each has an entry.
         share: the step's share of the whole budget.
         questions: number of answers; for structure the largest number.
         mechanism: the mechanism's name.
@@ -85,6 +85,8 @@ class Asked:
         finer: number of finer counts, for quantiles.
         examined: number of distances of the exam.
         total_price: the price at which the number of rows was asked; None if this plan sets it.
+        cutoff_price: the price of asking how many rows a given contribution bound cuts off; 0 if it isn't
+            asked.
     """
 
     searches: tuple[PlannedSearch, ...] = ()
@@ -93,6 +95,7 @@ class Asked:
     finer: int = 0
     examined: int = 0
     total_price: Fraction | None = None
+    cutoff_price: Fraction = Fraction(0)
 
 
 NOTHING_ELSE = Asked()
@@ -120,7 +123,11 @@ class Spending:
         self, shares: Shares, outlined: StrategyOutline, domain: Domain, asked: Asked = NOTHING_ELSE
     ) -> tuple[PlannedStep, ...]:
         """The steps in order. The share of a step without questions goes to the last step before the exam."""
-        found = (*self._rows(asked.bound_price), *self._searches(asked.searches))
+        found = (
+            *self._rows("cutoff", asked.cutoff_price),
+            *self._rows("domain: max_rows", asked.bound_price),
+            *self._searches(asked.searches),
+        )
         own, left = self._own(shares, asked), self._left(shares, asked)
         exam = tuple(self._exam(shares.exam, asked.examined))
         if not outlined.cliques:
@@ -150,7 +157,7 @@ class Spending:
 
     def _left(self, shares: Shares, asked: Asked) -> Fraction:
         """The share of single columns, structure and marginals together."""
-        return 1 - shares.domain - self._own(shares, asked) - shares.exam
+        return 1 - shares.domain - shares.cutoff - self._own(shares, asked) - shares.exam
 
     def _prices(self, share: Fraction, domain: Domain, asked: Asked) -> dict[Clique, Fraction]:
         """The prices of the one-way questions, by their weights; a total that was asked keeps its price."""
@@ -162,10 +169,10 @@ class Spending:
         each = (allowance - sum(paid.values())) / (sum(still.values()) or 1)
         return {**paid, **{clique: each * weight for clique, weight in still.items()}}
 
-    def _rows(self, price: Fraction) -> Iterator[PlannedStep]:
-        """The question for the contribution bound, if it is asked."""
+    def _rows(self, name: str, price: Fraction) -> Iterator[PlannedStep]:
+        """The question for the numbers of rows of units, if it is asked."""
         if price:
-            yield self._step("domain: max_rows", price, 1, self.bought.counted_once.counts(price))
+            yield self._step(name, price, 1, self.bought.counted_once.counts(price))
 
     def _searches(self, searches: Sequence[PlannedSearch]) -> Iterator[PlannedStep]:
         """One step for each kind of search, at the price of one of them."""

@@ -360,7 +360,7 @@ def cautions(publication: Publication) -> tuple[str, ...]:
             3,
             "Persons with more rows than the unit allows count with that many, chosen at random. "
             f"{unnamed} Totals are of the rows that were kept, and intervals say "
-            "nothing of those that were not.",
+            f"nothing of those that were not. {_cut_off_in_words(publication)}",
         )
     if publication.lost:
         pairs = "; ".join(" and ".join(clique) for clique in publication.lost)
@@ -371,6 +371,13 @@ def cautions(publication: Publication) -> tuple[str, ...]:
     if publication.collection is not None:
         return tuple(map(of_respondents, sentences))
     return tuple(sentences)
+
+
+def _cut_off_in_words(publication: Publication) -> str:
+    """A sentence on how many rows were cut off; the verdict has the figures."""
+    if publication.cut is None:
+        return "How many these are was not asked."
+    return publication.cut.too_low or "How many these are can't be told from none."
 
 
 def _invented(columns: Sequence[Column]) -> Iterator[str]:

@@ -43,6 +43,7 @@ def file_facts(folder: Path, names: Sequence[str]) -> dict[str, dict[str, object
 def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     """The manifest as JSON values, keys in the order in which they are written."""
     guarantee = publication.guarantee
+    too_low = "" if publication.cut is None else publication.cut.too_low
     here = publication.measured_together
     earlier = [c for use in (publication.reused, publication.public_table) if use for c in use.cliques]
     return {
@@ -56,6 +57,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "audience": None if publication.audience is None else publication.audience.to_json(),
         "sampling": None if publication.sampled is None else publication.sampled.to_json(),
         "verdict": publication.verdict.to_json(),
+        "contribution_bounding": None if publication.cut is None else publication.cut.to_json(),
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
@@ -121,6 +123,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "measured": statistic.measured,
                 "assumption": assumption(statistic, here, earlier),
                 "limits": statistic.limits,
+                **({"too_low": too_low} if too_low and statistic.counts_rows else {}),
                 **({} if statistic.asked is None else {"asked": statistic.asked}),
             }
             for statistic in publication.statistics

@@ -93,6 +93,7 @@ def manifest_schema() -> Schema:
     }
     statistic["limits"] = {"enum": ["95 %", "noise only", "none"], "description": "What intervals cover."}
     statistic["assumption"] = {**_TEXT, "description": "Of a table by the model; otherwise empty."}
+    too_low: Schema = {**_TEXT, "description": "Of counts and sums of rows, where max_rows cuts rows off."}
     asked: Schema = {"type": "object", "description": "The request, where kind and columns don't say it all."}
     mean_error = _or_null(_object({"number": _WHOLE, "mean_error": _SHARE, "low": _SHARE, "high": _SHARE}))
     exam: dict[str, Schema] = {
@@ -140,6 +141,27 @@ def manifest_schema() -> Schema:
         "in_words": {**_TEXTS, "maxItems": 5},
         "columns": _list(_object(judged)),
         "pairs": _list(_object(judged)),
+        "rows": {**_TEXT, "description": "A sentence if counts of rows are much too low; otherwise empty."},
+    }
+    part: dict[str, Schema] = {"estimate": _SHARE, "low": _SHARE, "high": _SHARE}
+    by_rows: dict[str, Schema] = {
+        "from_rows": _list(_WHOLE, "The least number of rows of each range; the last has no end."),
+        "units": _list({"type": "integer"}, "Noisy numbers of units with so many rows."),
+        "noise": _TEXT,
+        "scale": {"type": "number"},
+    }
+    counted_up_to: Schema = {**_WHOLE, "description": "Rows of a unit beyond these are left out of account."}
+    bounding: dict[str, Schema] = {
+        "max_rows": {**_WHOLE, "description": "The most rows of a unit that are counted."},
+        "units_by_rows": _object(by_rows),
+        "units_above": _object(part, about="The share of the units that have more rows."),
+        "rows_cut_off": _object(
+            {**part, "counted_up_to": counted_up_to},
+            about="The share of the rows; of all of them, at least low.",
+        ),
+        "limits": _TEXT,
+        "in_words": _TEXT,
+        "too_low": {**_TEXT, "description": "A sentence if counts of rows are surely too low; else empty."},
     }
     audience: dict[str, Schema] = {
         "name": _TEXT,
@@ -173,7 +195,12 @@ def manifest_schema() -> Schema:
         "sampling": _or_null(
             _object(sampling, about="The secret sample that all answers are about; null without one.")
         ),
-        "verdict": _object(verdict, about="Each column and pair: to be used, with care, or not."),
+        "verdict": _object(verdict, "rows", about="Each column and pair: to be used, with care, or not."),
+        "contribution_bounding": _or_null(
+            _object(
+                bounding, about="The rows that max_rows cuts off; null where rows are units, or not asked."
+            )
+        ),
         "guarantee": _object(guarantee, about="The guarantee, composed of the journal's events."),
         "not_protected": {**_TEXTS, "description": "What the guarantee doesn't cover."},
         "cautions": {**_TEXTS, "description": "How far to believe the numbers."},
@@ -195,7 +222,7 @@ def manifest_schema() -> Schema:
         "local": {"type": ["object", "null"], "description": "The collection of respondents' reports."},
         "synthetic_rows": _WHOLE,
         "exam": _or_null(_object(exam, *unanswered, about="Measured errors of the synthetic table.")),
-        "statistics": _list(_object({**statistic, "asked": asked}, "asked")),
+        "statistics": _list(_object({**statistic, "too_low": too_low, "asked": asked}, "too_low", "asked")),
         "views": _or_null(_views()),
         "maximum_set_overlap": {"type": ["integer", "null"], "minimum": 1},
         "minimum_set_size": {"type": ["integer", "null"], "minimum": 2},
@@ -210,7 +237,9 @@ def manifest_schema() -> Schema:
     return {
         "$schema": _DIALECT,
         "title": "dpsynth bundle manifest",
-        **_object(top, "audience", "sampling", "source", "views", "maximum_set_overlap"),
+        **_object(
+            top, "audience", "contribution_bounding", "sampling", "source", "views", "maximum_set_overlap"
+        ),
     }
 
 

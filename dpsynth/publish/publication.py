@@ -23,6 +23,7 @@ from dpsynth.files import FileForm
 from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.audiences import BundleAudience
+from dpsynth.publish.cut_off import CutOff
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_files import TableFiles
 from dpsynth.publish.row_source import RowSource
@@ -88,6 +89,7 @@ class Publication:
         signed_by: the public key by which the bundle is signed; None if it isn't.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
         verdict: the verdicts on the columns and pairs of the synthetic table.
+        cut: the rows that the contribution bound cuts off; None if it was not asked.
         sampled: the sample that all answers are about; None if they are about all units.
         audience: the audience of the bundle; None for a release of one bundle.
     """
@@ -125,6 +127,7 @@ class Publication:
     warnings: tuple[DataWarning, ...] = ()
     exam: Exam | None = None
     verdict: Verdict = NO_VERDICT
+    cut: CutOff | None = None
     sums: tuple[MeasuredSums, ...] = ()
     finer: tuple[FinerCounts, ...] = ()
     collection: Collection | None = None

@@ -60,6 +60,10 @@ class MeanRequest(Protocol):
 StatisticRequest = CrosstabRequest | MeanRequest | Asked
 
 
+_OF_ROWS = ("one_way", "crosstab", "count", "sum")
+"""Kinds of statistics that grow with the number of rows."""
+
+
 @dataclass(frozen=True)
 class StatisticTable:
     """One table of statistics.
@@ -100,6 +104,11 @@ class StatisticTable:
         """The claim of the intervals: that of the first figure."""
         claims = [str(claim) for claim in self.table["limits"].to_pylist()]
         return next((claim for claim in claims if claim != NONE), NONE)
+
+    @property
+    def counts_rows(self) -> bool:
+        """True if its figures grow with the number of rows: counts and sums."""
+        return self.kind in _OF_ROWS
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.presentation.figures import count
 from dpsynth.presentation.pair_matrix import MOST_SHOWN
+from dpsynth.publish.cut_off import CutOff
 from dpsynth.publish.estimates import Z95
 from dpsynth.publish.exam import Basis, Exam
 from dpsynth.publish.statistics import listed
@@ -138,10 +139,16 @@ class Verdict:
         columns: of the columns that were read from the private table, in table order; then of those that are
             computed from them.
         pairs: of all pairs that were examined, and of all others of a small table.
+        rows: a sentence if counts of rows are much too low, as many were cut off; otherwise "".
     """
 
     columns: tuple[Judgement, ...]
     pairs: tuple[Judgement, ...]
+    rows: str = ""
+
+    def beside(self, cut: CutOff | None) -> Verdict:
+        """These verdicts, with a sentence if a large share of the rows was cut off."""
+        return self if cut is None or not cut.large else replace(self, rows=cut.too_low)
 
     @property
     def contradictions(self) -> tuple[Judgement, ...]:
@@ -150,7 +157,7 @@ class Verdict:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """At most five lines: the numbers of all verdicts, the worst columns and the worst pair."""
+        """At most five lines: the numbers of all verdicts, rows cut off, the worst columns and pair."""
         head = f"Columns: {_numbers(self.columns)}."
         if self.pairs:
             head = f"{head} Pairs of columns: {_numbers(self.pairs)}."
@@ -159,9 +166,10 @@ class Verdict:
         bad = {name for c in self.columns if c.verdict == USES[-1] for name in c.columns}
         apart = [p for p in self.pairs if p.verdict == USES[-1] and not bad.intersection(p.columns)]
         apart.sort(key=lambda p: p.rank, reverse=True)
-        places = _LINES - 1
+        rows = (self.rows,) if self.rows else ()
+        places = _LINES - 1 - len(rows)
         chosen = [*worst[: places - bool(apart)], *apart][:places]
-        return (head, *(f"{one.verdict.capitalize()}: {one.name}. {one.why}" for one in chosen))
+        return (head, *rows, *(f"{one.verdict.capitalize()}: {one.name}. {one.why}" for one in chosen))
 
     def on(self, columns: Sequence[str]) -> str:
         """The worst verdict on some columns and their pairs, with its reason; "" if none of them is judged.
@@ -195,6 +203,7 @@ class Verdict:
             "in_words": list(self.lines),
             "columns": [one.to_json() for one in self.columns],
             "pairs": [one.to_json() for one in self.pairs],
+            "rows": self.rows,
         }
 
     @classmethod
@@ -205,7 +214,7 @@ class Verdict:
             KeyError, TypeError, ValueError: it is damaged.
         """
         columns, pairs = (tuple(map(Judgement.from_json, written[of])) for of in ("columns", "pairs"))
-        return cls(columns, pairs)
+        return cls(columns, pairs, str(written.get("rows", "")))
 
 
 NO_VERDICT = Verdict((), ())

@@ -284,6 +284,13 @@ class Bundle:
         written = self.manifest.get("verdict")
         return NO_VERDICT if written is None else self._read(MANIFEST, lambda: Verdict.from_json(written))
 
+    @property
+    def too_low(self) -> str:
+        """A sentence if counts of rows are surely too low, as rows were cut off; otherwise ""."""
+        return self._read(
+            MANIFEST, lambda: str((self.manifest.get("contribution_bounding") or {}).get("too_low", ""))
+        )
+
     @cached_property
     def shown(self) -> ReportSource:
         """The facts that the report shows."""

@@ -64,6 +64,10 @@ class AnswerRow:
     basis: str
 
 
+_OF_ROWS = ("count", "sum")
+"""Measures that grow with the number of rows."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """The answer to a question.
@@ -76,6 +80,7 @@ class Answer:
         maximum_set_overlap: the owner's rule on overlapping questions; None without one.
         verdict: the worst verdict of the release on the columns that it is about, as a sentence with its
             reason; "" without one.
+        too_low: of counts and sums, a sentence if rows were cut off for sure; otherwise "".
     """
 
     question: Question
@@ -84,6 +89,7 @@ class Answer:
     minimum_set_size: int | None = None
     maximum_set_overlap: int | None = None
     verdict: str = ""
+    too_low: str = ""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -115,6 +121,8 @@ class Answer:
             ]
             shown.append("  ".join(cells).rstrip())
         shown.append(f"Interval: {self.interval}")
+        if self.too_low:
+            shown.append(self.too_low)
         if self.verdict:
             shown.append(f"Verdict on the synthetic table: {spelt_out(self.verdict)}")
         if self.minimum_set_size is not None:
@@ -135,6 +143,7 @@ class Answer:
             "by": list(by),
             "interval": self.interval,
             "verdict": self.verdict,
+            "too_low": self.too_low,
             "minimum_set_size": self.minimum_set_size,
             "maximum_set_overlap": self.maximum_set_overlap,
             "rows": [
@@ -187,10 +196,11 @@ def answered(bundle: Bundle, text: str) -> Answer:
     least = bundle.manifest.get("minimum_set_size")
     least = least if isinstance(least, int) else None
     said = bundle.verdict.on((*_kept(question, where, part), *where.columns))
+    too_low = bundle.too_low if question.measure in _OF_ROWS else ""
     figures = _own_figures(bundle, question, where)
     if figures is not None:
         own = tuple(_own_rows(bundle, question, where, figures, least))
-        return Answer(question, own, figures.interval, least, verdict=said)
+        return Answer(question, own, figures.interval, least, verdict=said, too_low=too_low)
     table = grouped_counts(bundle, question, where, part)
     if table.groups > MOST_GROUPS:
         raise QuestionRefused(
@@ -199,7 +209,7 @@ def answered(bundle: Bundle, text: str) -> Answer:
         )
     measure = Measure(question.measure, question.of, question.level, part if question.part else None)
     rows = tuple(_rows(table, measure, least))
-    return Answer(question, rows, _interval(table, measure), least, verdict=said)
+    return Answer(question, rows, _interval(table, measure), least, verdict=said, too_low=too_low)
 
 
 def grouped_counts(

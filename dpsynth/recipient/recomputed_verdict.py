@@ -1,5 +1,7 @@
 """The verdict of a bundle, recomputed from its noisy counts, its rows and its exam, and compared.
 
+So is what it says of rows that were cut off, from its noisy numbers of persons by their rows.
+
 One thing is taken from the manifest: the share of a column's cells that rules changed as rows were drawn,
 which the finished rows don't show. It changes no verdict, only a sentence.
 
@@ -8,17 +10,20 @@ Invariant: what can't be recomputed is said, never passed over.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from math import isclose, sqrt
 from typing import cast
 
 import numpy as np
 
+from dpsynth.accounting.neighbours import Relation, neighbours_in_words
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.examined import Examined, Kind
 from dpsynth.domain.measurement import NoisyDistances
 from dpsynth.evidence.drift import pooled_counts
+from dpsynth.publish.cut_off import CutOff, Kept
 from dpsynth.publish.exam import Basis, Exam
 from dpsynth.publish.verdict import Judged, Judgement, Verdict
 from dpsynth.recipient.bundle import MANIFEST, Bundle
@@ -37,11 +42,17 @@ def verdict_findings(bundle: Bundle) -> tuple[list[str], list[Fault]]:
     """Sentences on what was recomputed, and faults."""
     if not bundle.central:
         return [_LOCAL], []
+    try:
+        cut, of_rows = _cut_off(bundle)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return [], [(MANIFEST, "has no figures of the rows that were cut off that can be read.")]
+    if of_rows:
+        return [], of_rows
     if bundle.earlier_answers and bundle.errors.empty:
         return [_TIERS], []
     stated = bundle.verdict
     try:
-        again = _recomputed(bundle, stated)
+        again = _recomputed(bundle, stated).beside(cut)
     except (KeyError, TypeError, ValueError, IndexError):
         return [], [(MANIFEST, "has a verdict on other columns or files than the bundle has.")]
     faults = [(MANIFEST, words) for words in _differences(stated, again)]
@@ -53,6 +64,23 @@ def verdict_findings(bundle: Bundle) -> tuple[list[str], list[Fault]]:
         f"The verdicts on {len(again.columns)} columns and {len(again.pairs)} pairs are what the noisy "
         "counts, the synthetic rows and the exam give."
     ], []
+
+
+def _cut_off(bundle: Bundle) -> tuple[CutOff | None, list[Fault]]:
+    """The rows that were cut off by the manifest's noisy numbers, and a fault if it says otherwise."""
+    written, guarantee = bundle.manifest.get("contribution_bounding"), bundle.guarantee
+    if written is None:
+        return None, []
+    near = neighbours_in_words(cast(Relation, guarantee.neighbours), guarantee.unit)
+    found = CutOff.from_json(written, near, Kept.of(bundle.answers.singles))
+    asked = [m["scale"] for m in bundle.manifest["mechanisms"] if m["question"] == "rows"]
+    if asked[-1:] != [found.units.scale]:
+        return found, [
+            (MANIFEST, "states other noise of the numbers of persons by their rows than it charges.")
+        ]
+    if dict(written) != json.loads(json.dumps(found.to_json())):
+        return found, [(MANIFEST, "says other of the rows that were cut off than its noisy numbers give.")]
+    return found, []
 
 
 def _recomputed(bundle: Bundle, stated: Verdict) -> Verdict:

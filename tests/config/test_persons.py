@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -11,7 +12,7 @@ from dpsynth.accounting.scales import gaussian_within, laplace_within
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.plan.occasion import Occasion
-from dpsynth.plan.plan import BOUND_SHARE, Found, make_plan
+from dpsynth.plan.plan import BOUND_SHARE, CUTOFF_SHARE, Found, make_plan
 from dpsynth.plan.reservation import reservation_of
 from dpsynth.structure import strategy_of
 
@@ -137,3 +138,82 @@ def test_a_release_that_is_resumed_keeps_to_its_rule_for_rows_without_an_id(load
         "max_rows: private, at_most: 9",
     )
     assert len({compiled(load_unit(f"{{column: id, {unit}}}")).fingerprint for unit in units}) == len(units)
+
+
+# The share of the budget for what a bound cuts off.
+
+
+@pytest.mark.parametrize(
+    ("unit", "split", "share"),
+    [
+        ("{column: id, max_rows: 3}", "", CUTOFF_SHARE),
+        ("{column: id, max_rows: 3}", ", split: {exam: 0.05}", CUTOFF_SHARE),
+        ("{column: id, max_rows: 3}", ", split: {cutoff: 0.05}", Fraction(1, 20)),
+        ("{column: id, max_rows: 3}", ", split: {exam: 0, cutoff: 0.05}", Fraction(1, 20)),
+        ("{column: id, max_rows: 3}", ", split: {cutoff: 0}", 0),
+        ("{column: id, max_rows: 3}", f", {SPLIT.replace('domain: 0.1', 'cutoff: 0.02')}", Fraction(1, 50)),
+        ("{column: id, max_rows: 3}", f", {SPLIT.replace('domain: 0.1, ', '')}", 0),
+        ("{column: id, max_rows: private}", "", 0),
+        ("row", "", 0),
+    ],
+)
+def test_what_a_given_bound_cuts_off_has_the_share_that_is_said_and_comes_first(
+    load_unit, unit, split, share
+):
+    spec = load_unit(unit, split)
+    plan = make_plan(compiled(spec), AUTO)
+    assert plan.shares.cutoff == share and plan.cutoff_price == plan.budget * share
+    assert [step.step for step in plan.steps].count("cutoff") == bool(share)
+    assert bool(compiled(spec).ranges_of_rows) == (bool(share) or "private" in unit)
+    if share:
+        first = plan.steps[0]
+        assert (first.step, first.questions) == ("cutoff", 1)
+        assert first.scale == gaussian_within(plan.cutoff_price, 1, plan.measure).sigma
+        assert first.share == pytest.approx(float(share))
+    assert sum(step.share for step in plan.steps) == pytest.approx(1)
+    exam = (
+        0.05
+        if "exam: 0.05" in split
+        else 0
+        if (split and "one_way" in split) or "exam: 0," in split
+        else 0.03
+    )
+    assert float(plan.shares.exam) == exam
+
+
+@pytest.mark.parametrize(
+    ("unit", "more", "words"),
+    [
+        ("row", "split: {cutoff: 0.01}", "split.cutoff must be 0 where no rows are cut off"),
+        (
+            "{column: id, max_rows: private}",
+            "split: {cutoff: 0.01}",
+            "split.cutoff must be left out with max_rows: private, whose own question tells it",
+        ),
+        ("{column: id, max_rows: 3}", "split: {cutoff: 0.2}", "split.cutoff must be at most 0.1 without"),
+        (
+            "{column: id, max_rows: 3}",
+            "split: {cutoff: 0.00001}",
+            "split.cutoff must be 0 or at least 0.0001",
+        ),
+        ("{column: id, max_rows: 3}", "split: {}", "split.one_way is missing"),
+        (
+            "{column: id, max_rows: 3}",
+            "split: {cutoff: 0.01}, sample_rate: 0.1",
+            "split.cutoff must be 0 with privacy.sample_rate",
+        ),
+    ],
+)
+def test_a_share_for_what_is_cut_off_is_refused_where_it_has_no_use(load_unit, unit, more, words):
+    with pytest.raises(ConfigError) as refusal:
+        load_unit(unit, f", {more}")
+    assert f"privacy.{words}" in str(refusal.value)
+
+
+def test_a_release_that_asks_other_ranges_is_not_resumed_as_the_same(load_unit):
+    asked, not_asked = (
+        compiled(load_unit("{column: id, max_rows: 3}", more)) for more in ("", ", split: {cutoff: 0}")
+    )
+    assert asked.fingerprint != not_asked.fingerprint
+    other = compiled(load_unit("{column: id, max_rows: 4}"))
+    assert other.ranges_of_rows != asked.ranges_of_rows and other.fingerprint != asked.fingerprint

@@ -255,8 +255,8 @@ def test_rows_that_are_units_have_no_number_of_rows_to_be_found():
     column = Column("value", CategoryCodec(("0", "1")), missing=False)
     rows = load_rows([{"value": pa.array(["1"])}], (column,), Neighbours("add_remove"), KEY)
     with pytest.raises(ValueError, match="only a person"):
-        rows.rows_of_units(3)
-    assert rows_of(["a", "b", "b"]).rows_of_units(2).tolist() == [1, 1]
+        rows.rows_of_units((1, 2, 3))
+    assert rows_of(["a", "b", "b"]).rows_of_units((1, 2)).tolist() == [1, 1]
 
 
 def test_one_is_not_nothing_however_it_is_spelt():

@@ -41,7 +41,7 @@ def loaded(ids: list[str | None], near: Neighbours) -> LoadedRows:
 def test_rows_without_an_id_are_left_out_or_are_of_one_person(nameless, rows, persons) -> None:
     found = loaded(["a", "", "b", None, "b"], Neighbours("add_remove", "id", 2, nameless))
     assert found.rows == rows
-    assert found.rows_of_units(4).tolist() == persons
+    assert found.rows_of_units((1, 2, 3, 4)).tolist() == persons
 
 
 def test_columns_that_are_still_to_be_found_have_texts_and_no_codes() -> None:
@@ -50,7 +50,7 @@ def test_columns_that_are_still_to_be_found_have_texts_and_no_codes() -> None:
     texts = found.texts["city"]
     assert [texts.distinct[i].as_py() for i in texts.index] == CITIES
     with pytest.raises(ValueError, match="only a person"):
-        found.rows_of_units(2)
+        found.rows_of_units((1, 2))
 
 
 def test_a_table_without_columns_has_no_rows() -> None:
@@ -61,6 +61,6 @@ def test_rows_of_one_part_are_joined_as_rows_of_several() -> None:
     one = loaded(["a", "b", "a", "c", "b"], Neighbours("add_remove", "id", 2))
     for parts in ([one], [one.of_rows(np.arange(5) < 2), one.of_rows(np.arange(5) >= 2)]):
         whole = joined(parts, ALL_IN_MEMORY)
-        assert whole.rows_of_units(3).tolist() == [1, 2, 0]
+        assert whole.rows_of_units((1, 2, 3)).tolist() == [1, 2, 0]
         texts = whole.texts["city"]
         assert [texts.distinct[i].as_py() for i in texts.index] == CITIES

@@ -83,7 +83,7 @@ EXAMPLES = {
     "counts_under": lambda c: c.counts_under(CITY, CategoryCodec(("A", "B"), "else"), PRICE),
     "medians": lambda c: c.medians(AGE, np.array([0.0, 9.0, 50.0]), [(0, 3)], PRICE),
     "values_of": lambda c: c.values_of(CITY, PRICE, Fraction(1, 100)),
-    "rows_per_unit": lambda c: c.rows_per_unit(3, PRICE),
+    "rows_per_unit": lambda c: c.rows_per_unit((1, 2, 5), PRICE),
 }
 
 

@@ -260,6 +260,34 @@ FAULTS: tuple[Fault, ...] = (
         "guarantee/test_warnings_of_neighbours.py::"
         "test_a_neighbour_with_the_same_answers_is_warned_and_paused_in_the_same_bytes",
     ),
+    _fault(
+        "exact numbers of persons by their rows",
+        "The share of rows that is cut off, the verdict and a bound that is found follow from the table.",
+        "curator/door.py",
+        "return UnitsByRows(tuple(first), values, self._terms.noise, scale)",
+        "return UnitsByRows(tuple(first), self._rows.rows_of_units(first), self._terms.noise, scale)",
+        "guarantee/test_warnings_of_neighbours.py::"
+        "test_a_neighbour_with_the_same_answers_is_judged_and_paused_in_the_same_bytes",
+    ),
+    _fault(
+        "persons by their rows, charged as for add_remove",
+        "An exchanged person moves two numbers, and the noise is for one.",
+        "curator/terms.py",
+        "        return Noised(self.calibration.counted_once.counts(price))",
+        "        bought = Calibration(Neighbours('add_remove'), self.measure, noise_named(self.noise))\n"
+        "        return Noised(bought.counts(price))",
+        "guarantee/test_contributions.py::test_one_person_moves_the_counts_as_far_as_is_charged_whatever_the_bound_in_the_terms",
+    ),
+    _fault(
+        "numbers of persons by their rows with 0.7 of their noise",
+        "Less noise is drawn than is charged and told.",
+        "curator/door.py",
+        "            return self._ask(question, noised.event, exact, noised.draw), noised.bought.scale",
+        "            less = replace(noised.bought, scale=0.7 * noised.bought.scale)\n"
+        "            return self._ask(question, noised.event, exact, type(noised)(less).draw), "
+        "noised.bought.scale",
+        "guarantee/test_contributions.py::test_counts_of_persons_get_the_noise_that_is_charged_for_and_told",
+    ),
     # contribution bounds
     _fault(
         "person bound forgotten",

@@ -203,9 +203,9 @@ LARGE: tuple[Fault, ...] = (
         "persons of many rows in two cells",
         "A person of more than 64 rows counts in the last cell once more.",
         "curator/loading.py",
-        "return np.bincount(each, minlength=most + 1)[1:].astype(np.int64, copy=False)",
-        "found = np.bincount(each, minlength=most + 1)[1:].astype(np.int64, copy=False)\n   "
-        "     found[-1] += (each > 64).sum()\n        return found",
+        "return np.bincount(ranges, minlength=len(first)).astype(np.int64, copy=False)",
+        "found = np.bincount(ranges, minlength=len(first)).astype(np.int64, copy=False)\n   "
+        "     found[-1] += (ranges > 64).sum()\n        return found",
         f"{_LARGE}test_a_person_of_any_number_of_rows_stands_in_one_cell_of_many",
     ),
     _fault(

@@ -21,6 +21,7 @@ from dpsynth.config import compiled
 from dpsynth.curator.loading import LoadedRows
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import domain_of
+from dpsynth.domain.units_by_rows import UnitsByRows, ranges_of_rows
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.plan.plan import Found, make_plan
@@ -74,7 +75,8 @@ def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_s
 ) -> None:
     record, found, moved = replayed(tmp_path, relation, noise, NEIGHBOURS_A_KIND)
     assert found == []
-    assert record.asked[0].question == {"ask": "rows", "most": AT_MOST}
+    ranges = list(ranges_of_rows(AT_MOST, each=True))
+    assert record.asked[0].question == {"ask": "rows", "from": ranges}
     assert moved == (2 if relation == "replace_one" else 1)
 
 
@@ -87,21 +89,19 @@ def test_a_bound_that_comes_from_exact_numbers_is_caught(tmp_path, monkeypatch) 
     def nosy(inputs, unbounded):
         # As told, any bound does; this one changes with each person.
         door, plan = unbounded.door, inputs.plan
-        most = 1 + int(door._rows.rows_of_units(1)[0]) % AT_MOST
+        most = 1 + int(door._rows.rows_of_units((1,))[0]) % AT_MOST
         bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
         layout = inputs.compiled.layout
         again = make_plan(inputs.compiled, inputs.strategy, Found(bounded, layout.columns))
         return Stage(door.bounded(most), again, layout)
 
-    monkeypatch.setattr(pipeline, "find_contribution_bound", nosy)
+    monkeypatch.setattr(pipeline, "bound_contributions", nosy)
     assert finds(tmp_path)
 
 
 def test_rows_counted_where_persons_should_be_are_caught(tmp_path, monkeypatch) -> None:
     sound = LoadedRows.rows_of_units
-    monkeypatch.setattr(
-        LoadedRows, "rows_of_units", lambda self, most: sound(self, most) * np.arange(1, most + 1)
-    )
+    monkeypatch.setattr(LoadedRows, "rows_of_units", lambda self, first: sound(self, first) * np.array(first))
     assert finds(tmp_path)
 
 
@@ -121,16 +121,16 @@ def test_the_question_is_paid_for_and_asked_once(tmp_path) -> None:
     _, _, spec, record = recorded(tmp_path, sought("add_remove", "laplace"))
     asked = [a.question["ask"] for a in record.asked]
     assert asked[0] == "rows" and asked.count("rows") == 1
-    assert len(record.disclosed[0]) == AT_MOST
+    ranges = compiled(spec).ranges_of_rows
+    assert len(record.disclosed[0]) == len(ranges) and ranges[:AT_MOST] == tuple(range(1, AT_MOST + 1))
     strategy = strategy_of(spec.structure.method, ())
     plan = make_plan(compiled(spec), strategy)
     # Laplace noise without delta: epsilon is l1/scale, and no more than the plan's price.
     assert 0 < record.asked[0].event.epsilon <= plan.bound_price
     assert record.asked[0].event.epsilon > plan.bound_price * 999 / 1000
     # What comes after is asked with the bound that was found, and not with the most.
-    most = contribution_bound(
-        np.array(record.disclosed[0]), noise_per_row(plan, domain_of(compiled(spec).columns))
-    )
+    units = UnitsByRows(ranges, np.array(record.disclosed[0]), "laplace", 1.0).up_to(AT_MOST)
+    most = contribution_bound(units, noise_per_row(plan, domain_of(compiled(spec).columns)))
     assert {a.event.l1 for a in record.asked[1:] if hasattr(a.event, "l1")} == {most}
 
 

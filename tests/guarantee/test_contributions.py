@@ -22,7 +22,7 @@ KEY = b"k" * 32
 COLUMNS = [Column("a", CategoryCodec(("x", "y")))]
 KINDS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
 ADD, REPLACE = Neighbours("add_remove", "who", 50), Neighbours("replace_one", "who", 50)
-MOST = 3
+EACH = (1, 2, 3)
 
 
 def batch(rows_each):
@@ -39,7 +39,7 @@ def opened(rows_each, near, measure=ZCDP, kind="gaussian"):
 
 def exact(monkeypatch, rows_each, near=ADD):
     door, _ = opened(rows_each, near)
-    (found,) = drawn_upon(monkeypatch, lambda: door.rows_per_unit(MOST, Fraction(1)))
+    (found,) = drawn_upon(monkeypatch, lambda: door.rows_per_unit(EACH, Fraction(1)))
     return found
 
 
@@ -50,10 +50,11 @@ def test_each_person_stands_in_one_cell_and_those_with_many_rows_in_the_last(mon
 
 def test_a_single_cell_holds_all_persons_and_no_cell_is_refused_uncharged(monkeypatch):
     door, notes = opened([1, 2, 9], ADD)
-    with pytest.raises(ValueError, match="begin with 1"):
-        door.rows_per_unit(0, Fraction(1))
+    for first in ((), (0, 1), (2, 3), (1, 1), (1, 4, 3)):
+        with pytest.raises(ValueError, match="begin with 1"):
+            door.rows_per_unit(first, Fraction(1))
     assert not notes.entries
-    (found,) = drawn_upon(monkeypatch, lambda: door.rows_per_unit(1, Fraction(1)))
+    (found,) = drawn_upon(monkeypatch, lambda: door.rows_per_unit((1,), Fraction(1)))
     assert found.tolist() == [3]
 
 
@@ -66,7 +67,7 @@ def worst(monkeypatch, near, kind) -> tuple[int, int]:
             gap = np.abs(exact(monkeypatch, [*others, coming], near) - before)
             farthest = max(farthest, int((gap**power).sum()))
     door, notes = opened([1], near, ZCDP, kind)
-    door.rows_per_unit(MOST, Fraction(1))
+    door.rows_per_unit(EACH, Fraction(1))
     match notes.entries[0].event:
         case GaussianEvent(l2_squared=declared) | LaplaceEvent(l1=declared):
             return farthest, declared
@@ -99,11 +100,11 @@ def test_rows_counted_in_place_of_persons_are_caught(monkeypatch):
 def spread(measure, kind) -> tuple[float, float]:
     """Empirical standard deviation over what the charge claims, and over what was told."""
     door, notes = opened([1], REPLACE, measure, kind)
-    answer, told = door.rows_per_unit(4000, Fraction(1, 10))
+    told = door.rows_per_unit(range(1, 4001), Fraction(1, 10))
     event = notes.entries[0].event
     claimed = event.sigma if kind == "gaussian" else event.scale * 2**0.5
-    found = float(np.sqrt(np.mean(answer.astype(float) ** 2)))
-    return found / claimed, found / told
+    found = float(np.sqrt(np.mean(told.values.astype(float) ** 2)))
+    return found / claimed, found / told.stddev
 
 
 @pytest.mark.parametrize(("measure", "kind"), KINDS)
@@ -123,7 +124,7 @@ def test_counts_of_persons_with_0_7_of_their_noise_would_be_caught(monkeypatch, 
 def test_what_follows_is_bounded_and_charged_by_the_bound_that_was_chosen(monkeypatch, bound):
     monkeypatch.setattr(noise, "add_laplace", lambda values, scale: values)
     door, notes = opened([1, 3, 9], REPLACE, PURE, "laplace")
-    door.rows_per_unit(MOST, Fraction(1))
+    door.rows_per_unit(EACH, Fraction(1))
     curator = door.bounded(bound)
     assert curator.remaining == 100 - notes.charged(PURE)
     (count,) = curator.marginals([("a",)], Fraction(1))
@@ -141,4 +142,4 @@ def test_rows_that_are_units_have_no_number_of_rows():
     with pytest.raises(ValueError, match="only a person"):
         UnboundedCurator(rows, Terms(Neighbours("add_remove"), ZCDP, Fraction(1), "gaussian"), Notes(), KEY)
     with pytest.raises(ValueError, match="begin with 1"):
-        opened([1], ADD)[0].rows_per_unit(0, Fraction(1))
+        opened([1], ADD)[0].rows_per_unit((), Fraction(1))

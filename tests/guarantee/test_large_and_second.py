@@ -410,7 +410,7 @@ def test_a_person_of_any_number_of_rows_stands_in_one_cell_of_many(monkeypatch, 
         unbounded = UnboundedCurator(
             loaded(number, near), Terms(near, terms[0], Fraction(2), terms[1]), notes, KEY
         )
-        unbounded.rows_per_unit(most, PRICE)
+        unbounded.rows_per_unit(range(1, most + 1), PRICE)
 
     tables = [[1, 1], [1, 1, 3 * most]] if relation == "add_remove" else [[1, 1], [1, 3 * most]]
     assert 0.99 < paid(monkeypatch, terms, [partial(ask, t) for t in tables]) <= 1 + 1e-9

@@ -41,7 +41,10 @@ def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_s
     tmp_path: Path, relation: str, unit: str, noise: str
 ) -> None:
     rng, rows, spec, record = recorded(tmp_path, privacy_of(relation, unit, noise))
-    assert len(record.asked) == (4 + (relation == "add_remove" or unit == "person")) + 3 + 3 + 1
+    assert len(record.asked) == (4 + (relation == "add_remove" or unit == "person")) + 3 + 3 + 1 + (
+        unit == "person"
+    )
+    assert (record.asked[0].question["ask"] == "rows") == (unit == "person")
     assert record.asked[-1].question["ask"] == "exam"
     largest = 0
     for changed in islice(neighbours(rows, relation, unit, rng), cases(38, part=5, least=7)):
@@ -93,7 +96,7 @@ def test_a_replace_one_sensitivity_taken_from_add_remove_is_caught(tmp_path, mon
 def test_missing_contribution_bounding_is_caught(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(loading, "rows_kept", lambda persons, k, key: np.ones(len(persons), bool))
     # The table's own check of the bound is blinded.
-    monkeypatch.setattr(loading, "rows_of_persons", lambda persons: np.array([0]))
+    monkeypatch.setattr(loading, "rows_of_persons", lambda persons: np.array([1]))
     assert finds(tmp_path, "add_remove", "person", "gaussian")
 
 

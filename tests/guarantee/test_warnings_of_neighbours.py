@@ -19,9 +19,9 @@ import pytest
 
 from dpsynth import pipeline
 from dpsynth.cli import app
-from dpsynth.curator import noise
+from dpsynth.curator import UnboundedCurator, noise
 from dpsynth.lifecycle import examining, measuring, pausing
-from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, neighbour, write
+from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, farthest, neighbour, write
 from tests.thinned import thinned
 
 COLUMNS: Mapping[str, object] = {
@@ -44,7 +44,8 @@ class Said:
         code: its exit code.
         out, err: what it wrote.
         journal: the lines of its journal, without the names of runs.
-        warnings: those of its manifest, and, where the whole release is recorded, its verdict.
+        warnings: those of its manifest, and, where the whole release is recorded, its verdict and what it
+            says of rows that were cut off.
     """
 
     code: int
@@ -103,7 +104,7 @@ class Runs:
         if not manifest.exists():
             return None
         written = json.loads(manifest.read_text())
-        return [written["warnings"], written["verdict"]]
+        return [written["warnings"], written["verdict"], written["contribution_bounding"]]
 
     def recorded(self, rows: list[list[str]]) -> tuple[Path, str]:
         """A release that paused, as if it had been killed just before, and its id."""
@@ -235,18 +236,42 @@ RULED: Mapping[str, object] = {
 """A rule that most rows violate: the finished table contradicts the counts of the ages."""
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("relation", "unit"), thinned(RELATIONS, UNITS, strength=1))
 def test_a_neighbour_with_the_same_answers_is_judged_and_paused_in_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], relation: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    relation: str,
+    unit: str,
 ) -> None:
-    runs = Runs(tmp_path, {"neighbours": relation}, monkeypatch, capsys, **RULED)
+    runs = Runs(tmp_path, {"neighbours": relation, **by(unit)}, monkeypatch, capsys, **RULED)
     rng, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
     assert [said.code for said in before] == [5, 0] and "before it is shown" in before[0].err
     assert "contradicts" in str(before[1].warnings)
-    for i in range(2):
-        assert runs.replayed(neighbour(rows, relation, "row", rng), record, f"other{i}") == before
+    assert ("units_by_rows" in str(before[1].warnings)) == (unit == "person")
+    others = [farthest(rows, relation, unit)[1], neighbour(rows, relation, unit, rng)]
+    for i, changed in enumerate(others):
+        assert runs.replayed(changed, record, f"other{i}") == before
+
+
+def test_rows_cut_off_by_exact_numbers_of_persons_would_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The planted fault: how many persons there really are in place of the noisy numbers."""
+    sound = UnboundedCurator.rows_per_unit
+
+    def nosy(self, first, price):
+        return replace(sound(self, first, price), values=self._rows.rows_of_units(first))
+
+    monkeypatch.setattr(UnboundedCurator, "rows_per_unit", nosy)
+    runs = Runs(tmp_path, by("person"), monkeypatch, capsys, **RULED)
+    _, rows = tables()
+    record = runs.recorded(rows)
+    before = runs.replayed(rows, record, "same")
+    others = [row for row in rows if row[0] != rows[0][0]]
+    assert runs.replayed(others, record, "other") != before
 
 
 def test_verdicts_by_exact_counts_would_be_seen(
@@ -261,10 +286,10 @@ def test_verdicts_by_exact_counts_would_be_seen(
         curators.append(stage.curator)
         return stage
 
-    def nosy(inputs, fitted, table, exam=None):
+    def nosy(inputs, fitted, table, exam=None, cut=None):
         counts = curators[-1]._counts
         exact = {name: (counts.of((name,)), stddev) for name, (_, stddev) in fitted.densities.items()}
-        return sound(inputs, replace(fitted, densities=exact), table, exam)
+        return sound(inputs, replace(fitted, densities=exact), table, exam, cut)
 
     monkeypatch.setattr("dpsynth.pipeline.judge", nosy)
     monkeypatch.setattr(pipeline.run, "__kwdefaults__", {**pipeline.run.__kwdefaults__, "door": opened})

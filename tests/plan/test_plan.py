@@ -16,7 +16,7 @@ from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import ConfigError
 from dpsynth.plan.outline import Shares, StrategyOutline
-from dpsynth.plan.plan import EXAM_SHARE, Found, make_plan, neighbours_of, wanted_pairs
+from dpsynth.plan.plan import CUTOFF_SHARE, EXAM_SHARE, Found, make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.plan.steps import Spending, one_way_weights
 from dpsynth.structure import strategy_of
@@ -77,12 +77,18 @@ def crosstabs(*pairs):
 def event_of(plan, step, scale):
     """One answer of a step; all distances of the exam are one answer."""
     near, many = plan.neighbours, step.questions if step.step == "exam" else 1
+    near = near.counted_once if step.step == "cutoff" else near
     squared = many * near.l1**2 if step.step in {"structure", "exam"} else near.l2_squared
     return {
         "discrete Gaussian": lambda: GaussianEvent(scale, squared),
         "discrete Laplace": lambda: LaplaceEvent(scale, many * near.l1),
         "exponential mechanism": lambda: ExponentialEvent(scale, near.l1),
     }[step.mechanism]()
+
+
+def one_way_of(plan):
+    (step,) = (step for step in plan.steps if step.step == "one_way")
+    return step
 
 
 def costs(plan, step):
@@ -117,8 +123,11 @@ def test_shares_in_force_sum_to_at_most_one_exactly(any_plan):
     plan, spec = any_plan
     shares = plan.shares
     assert isinstance(shares.one_way, Fraction)
-    assert shares.one_way + shares.structure + shares.marginals + shares.exam <= 1
+    assert shares.one_way + shares.structure + shares.marginals + shares.exam + shares.cutoff <= 1
     assert shares.exam == (0 if spec.privacy.split else EXAM_SHARE)
+    of_persons = plan.neighbours.person is not None and not spec.privacy.split
+    assert shares.cutoff == (CUTOFF_SHARE if of_persons else 0)
+    assert plan.cutoff_price == plan.budget * shares.cutoff
     if spec.privacy.split is not None:
         assert shares == Shares(Fraction(3, 10), Fraction(1, 10), Fraction(4, 10))
     assert sum(step.share for step in plan.steps) == pytest.approx(1.0)
@@ -127,24 +136,25 @@ def test_shares_in_force_sum_to_at_most_one_exactly(any_plan):
 def test_each_column_is_asked_once_and_the_total_only_where_it_is_private(any_plan):
     plan, spec = any_plan
     near = neighbours_of(spec)
-    singles = plan.steps[0]
+    singles, first = one_way_of(plan), ["cutoff"] * bool(plan.shares.cutoff)
     names = [] if near.rows_public else ["(total)"]
     assert singles.step == "one_way" and list(singles.scale_of) == [*names, *spec.columns]
     assert singles.questions == len(names) + 4
     chosen = ["structure"] * ((plan.outlined.choices > 0) + (plan.outlined.errors > 0))
     exam = ["exam"] * (spec.privacy.split is None)
-    expected = ["one_way", *chosen, *["marginals"] * (plan.outlined.cliques > 0), *exam]
+    expected = [*first, "one_way", *chosen, *["marginals"] * (plan.outlined.cliques > 0), *exam]
     assert [s.step for s in plan.steps] == expected
 
 
 def test_the_split_of_the_one_way_share_sums_to_no_more_than_the_share(any_plan):
     plan, spec = any_plan
     weights = one_way_weights(domain_of(compiled(spec).columns), plan.neighbours)
-    alone = plan.last_measured == plan.steps[0]
-    share = plan.budget * (1 - plan.shares.exam if alone else plan.shares.one_way)
+    singles = one_way_of(plan)
+    left = 1 - plan.shares.exam - plan.shares.cutoff
+    share = plan.budget * (left if plan.last_measured == singles else plan.shares.one_way)
     prices = [share * w / sum(weights.values()) for w in weights.values()]
     assert sum(prices) == share
-    for price, spent in zip(prices, costs(plan, plan.steps[0]), strict=True):
+    for price, spent in zip(prices, costs(plan, singles), strict=True):
         assert price * (1 - Fraction(1, 10**12)) <= spent <= price
 
 
@@ -259,7 +269,10 @@ def test_the_accountant_is_the_one_with_less_noise_in_the_last_step_where_it_may
 def test_a_person_of_k_rows_has_k_times_the_noise_of_a_row(plan_of):
     for manner in ("choices", "distances"):
         row, _ = plan_of("epsilon: 1.0", outline=Outline(manner=manner))
-        person, _ = plan_of("epsilon: 1.0, unit: {column: id, max_rows: 3}", outline=Outline(manner=manner))
+        person, _ = plan_of(
+            "epsilon: 1.0, unit: {column: id, max_rows: 3}, split: {cutoff: 0}",
+            outline=Outline(manner=manner),
+        )
         for one, three in zip(row.steps, person.steps, strict=True):
             assert three.scale == pytest.approx(3 * one.scale)
 

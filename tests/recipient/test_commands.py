@@ -18,6 +18,7 @@ PAGE_KEYS = {
     "by",
     "interval",
     "verdict",
+    "too_low",
     "minimum_set_size",
     "maximum_set_overlap",
     "rows",

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dpsynth
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.publish.bundle import MANIFEST
 from dpsynth.publish.checksums import CHECKSUMS, SIGNATURE, UNLISTED, checksums_text, public_files, sha256_of
@@ -21,6 +22,7 @@ from dpsynth.publish.manifest_schema import manifest_schema, schema_text
 from dpsynth.publish.signature import load_key, make_key, signer_of
 from dpsynth.recipient import BundleRefused
 from dpsynth.recipient.verification import verified
+from tests.event_log import log_of
 from tests.examples import cases
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -344,3 +346,48 @@ def test_a_link_in_a_bundle_is_followed_to_nothing_private(copied, tmp_path):
     shutil.rmtree(folder / "statistics")
     (folder / "statistics").symlink_to(tmp_path / "elsewhere")
     assert faults(folder)
+
+
+def few_rows(manifest):
+    found = manifest["contribution_bounding"]
+    found["rows_cut_off"]["low"] = 0.0
+
+
+def fewer_units(manifest):
+    manifest["contribution_bounding"]["units_by_rows"]["units"][1] -= 100
+
+
+def less_noise(manifest):
+    manifest["contribution_bounding"]["units_by_rows"]["scale"] /= 2
+
+
+def other_ranges(manifest):
+    manifest["contribution_bounding"]["units_by_rows"]["from_rows"][1] += 1
+
+
+def unsaid(manifest):
+    manifest["verdict"]["rows"] = ""
+    del manifest["verdict"]["in_words"][1]
+
+
+def wordless(manifest):
+    manifest["contribution_bounding"]["in_words"] = "Nothing was cut off."
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (few_rows, "says other of the rows that were cut off"),
+        (fewer_units, "says other of the rows that were cut off"),
+        (wordless, "says other of the rows that were cut off"),
+        (less_noise, "states other noise of the numbers of persons"),
+        (other_ranges, "no figures of the rows that were cut off"),
+        (unsaid, "says the verdict in other words"),
+    ],
+)
+def test_what_is_said_of_rows_that_were_cut_off_is_recomputed(tmp_path, change, words):
+    release = dpsynth.release(log_of(tmp_path, "many"), outputs=tmp_path / "out")
+    folder = release.folder / "public"
+    assert verified(folder).good
+    sealed(folder, change)
+    assert words in faults(folder)[MANIFEST]

@@ -25,7 +25,7 @@ FEW_COLUMNS: dict[str, object] = {
 }
 WITH_HEAD: dict[str, object] = {**FEW_COLUMNS, "ledger": {"head": "ledger.head"}}
 LEDGER = {"ledger entry", "ledger taking", "ledger settlement", "ledger row", "ledger commit"}
-UNUSUAL = {Step.PUBLIC_TABLE, Step.FIND_BOUND, Step.FIND_DOMAINS, Step.NEXT_AUDIENCE}
+UNUSUAL = {Step.PUBLIC_TABLE, Step.BOUND, Step.FIND_DOMAINS, Step.NEXT_AUDIENCE}
 """Steps that the usual config has no use for."""
 LOCAL = {Step.READ_REPORTS, Step.HOLD_ANSWERS, Step.BEGIN_BUNDLE, Step.ENTER}
 STEPS = [f"begin {step}" for step in Step if step not in UNUSUAL | LOCAL]

@@ -15,11 +15,13 @@ import dpsynth
 from dpsynth import pipeline
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
+from dpsynth.domain.units_by_rows import ranges_of_rows
 from dpsynth.errors import Interrupted
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.steps import Step
 from dpsynth.starter.examples import write_example
+from tests.event_log import log_of
 from tests.release.place import people
 
 T = TypeVar("T")
@@ -118,7 +120,7 @@ def killed_before(step: str) -> Callable[[str, Callable[[], T]], T]:
     return run_step
 
 
-@pytest.mark.parametrize("step", [Step.FIND_BOUND, Step.FIND_DOMAINS, Step.MEASURE_SINGLES, Step.FIT])
+@pytest.mark.parametrize("step", [Step.BOUND, Step.FIND_DOMAINS, Step.MEASURE_SINGLES, Step.FIT])
 def test_a_release_that_is_resumed_asks_once_and_keeps_its_bound(tmp_path, step: str) -> None:
     spec = spec_of(tmp_path, {"max_rows": "private"})
     with pytest.raises(Interrupted):
@@ -132,7 +134,7 @@ def test_a_release_that_is_resumed_asks_once_and_keeps_its_bound(tmp_path, step:
     assert after.startswith(before)
     charged = [json.loads(line) for line in after.splitlines() if '"charge"' in line]
     assert [c["question"]["ask"] for c in charged].count("rows") == 1
-    assert charged[0]["question"] == {"ask": "rows", "most": 20}
+    assert charged[0]["question"] == {"ask": "rows", "from": list(ranges_of_rows(20, each=True))}
 
 
 @pytest.mark.slow
@@ -153,3 +155,97 @@ def test_all_columns_of_a_real_table_are_released_by_persons_with_nothing_declar
     # Persons have 1 to 5 rows, most of them 3.
     assert 1 <= used <= 5 and 5_000 < len(release.synthetic) < 21_000
     assert release.guarantee.epsilon <= 3 and release.guarantee.delta <= 1e-6
+
+
+# What max_rows cuts off.
+
+
+def pages_of(release: dpsynth.Release) -> dict[str, str]:
+    public = release.folder / "public"
+    return {name: (public / name).read_text(encoding="utf-8") for name in ("report.html", "README.md")}
+
+
+def test_a_large_share_that_is_cut_off_is_told_wherever_rows_are_counted(tmp_path) -> None:
+    release = dpsynth.release(log_of(tmp_path, "many"), outputs=tmp_path / "out")
+    manifest = manifest_of(release)
+    found = manifest["contribution_bounding"]
+    assert (
+        found["max_rows"] == 4 and 0.7 < found["rows_cut_off"]["low"] <= 0.8 <= found["rows_cut_off"]["high"]
+    )
+    assert found["units_above"]["low"] <= 35 / 39 + 0.02 and found["units_above"]["high"] >= 35 / 39 - 0.02
+    assert found["units_by_rows"]["from_rows"] == list(ranges_of_rows(4, each=False))
+    first, *others = manifest["mechanisms"]
+    assert (first["question"], first["sensitivity"]) == ("rows", "squared L2 1")
+    assert "rows" not in {other["question"] for other in others}
+    assert first["scale"] == found["units_by_rows"]["scale"]
+    said = found["too_low"]
+    assert said.startswith("Counts and sums of rows are too low: at least 7")
+    assert manifest["verdict"]["rows"] == said and said in manifest["verdict"]["in_words"]
+    assert release.verdict.lines[1] == said
+    assert {bool(s.get("too_low")) for s in manifest["statistics"]} == {True}
+    assert any(said in caution for caution in manifest["cautions"])
+    for page in pages_of(release).values():
+        assert "Rows were cut off." in page and page.count("Counts and sums of rows are too low") >= 3
+        assert "of the persons had more" in page
+    assert said in repr(release.query("count by seen")) and said not in repr(release.query("share by seen"))
+    assert release.query("count").to_json()["too_low"] == said
+
+
+def test_a_small_share_is_told_with_its_limits_and_not_in_the_verdict(tmp_path) -> None:
+    release = dpsynth.release(log_of(tmp_path, "few"), outputs=tmp_path / "out")
+    manifest = manifest_of(release)
+    found = manifest["contribution_bounding"]
+    assert found["rows_cut_off"]["estimate"] < 0.1 and manifest["verdict"]["rows"] == ""
+    assert all(found["in_words"].split(".")[0] in page for page in pages_of(release).values())
+
+
+@pytest.mark.parametrize("privacy", [{"split": {"cutoff": 0}}, {"unit": "row"}, {"sample_rate": 0.5}])
+def test_what_is_not_asked_is_not_told(tmp_path, privacy: dict[str, object]) -> None:
+    release = dpsynth.release(log_of(tmp_path, "many", privacy=privacy), outputs=tmp_path / "out")
+    manifest = manifest_of(release)
+    assert manifest["contribution_bounding"] is None and manifest["verdict"]["rows"] == ""
+    assert "rows" not in {asked["question"] for asked in manifest["mechanisms"]}
+    not_asked = any("How many these are was not asked." in caution for caution in manifest["cautions"])
+    assert not_asked == (privacy != {"unit": "row"})
+
+
+def test_a_bound_that_is_found_is_told_by_the_same_answer(tmp_path) -> None:
+    unit = {"column": "user", "max_rows": "private", "at_most": 6}
+    release = dpsynth.release(log_of(tmp_path, "many", privacy={"unit": unit}), outputs=tmp_path / "out")
+    manifest = manifest_of(release)
+    assert [asked["question"] for asked in manifest["mechanisms"]].count("rows") == 1
+    found = manifest["contribution_bounding"]
+    assert found["max_rows"] == int(release.guarantee.unit.rsplit(" ", 1)[1]) <= 6
+    assert found["units_by_rows"]["from_rows"] == list(ranges_of_rows(6, each=True))
+    assert found["rows_cut_off"]["low"] > 0.5
+
+
+def test_all_audiences_are_told_of_one_question(tmp_path) -> None:
+    audiences = {"public": {"epsilon": 2}, "partners": {"epsilon": 5}}
+    spec = log_of(tmp_path, "many", audiences=audiences)
+    release = dpsynth.release(spec, outputs=tmp_path / "out")
+    told = [
+        json.loads((release.folder / name / "manifest.json").read_text())["contribution_bounding"]
+        for name in audiences
+    ]
+    assert told[0]["units_by_rows"] == told[1]["units_by_rows"] and told[1]["rows_cut_off"]["low"] > 0.5
+    journal = (release.folder / "private" / "journal.jsonl").read_text()
+    charged = [json.loads(line) for line in journal.splitlines() if '"charge"' in line]
+    assert [c["question"]["ask"] for c in charged].count("rows") == 1
+
+
+@pytest.mark.parametrize("step", [Step.BOUND, Step.MEASURE_SINGLES, Step.FIT])
+def test_a_resumed_release_asks_once_what_is_cut_off(tmp_path, step: str) -> None:
+    spec = log_of(tmp_path, "many")
+    with pytest.raises(Interrupted):
+        pipeline.run(spec, Request(tmp_path / "out"), run_step=killed_before(step))
+    (partial,) = (tmp_path / "out" / "log").glob(".*.partial")
+    before = (partial / "private" / "journal.jsonl").read_text()
+    release = pipeline.run(
+        spec, Request(tmp_path / "out", partial.name.removeprefix(".").removesuffix(".partial"))
+    )
+    after = (release.folder / "private" / "journal.jsonl").read_text()
+    assert after.startswith(before)
+    charged = [json.loads(line) for line in after.splitlines() if '"charge"' in line]
+    assert charged[0]["question"] == {"ask": "rows", "from": list(ranges_of_rows(4, each=False))}
+    assert [c["question"]["ask"] for c in charged].count("rows") == 1
