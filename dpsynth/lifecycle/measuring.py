@@ -164,8 +164,8 @@ def count_rows(inputs: Inputs, stage: Stage) -> Stage:
     """The stage with the number of rows: noisy, at its planned price, or as it is public.
 
     It comes before searches and columns, so that a table that seems to be empty has cost no more than this.
-    Only a contribution bound that is to be found comes before: without it one person could move the number by
-    as many rows as a person may have at most.
+    Only the rows of persons come before, as they are counted before they are bounded: without a bound one
+    person could move the number by as many rows as a person may have at most.
 
     Raises:
         BudgetRefused: interruptions have used up the budget.

@@ -75,7 +75,7 @@ class Plan:
         noise: "gaussian" or "laplace".
         shares: the split in force.
         bound_price: the price of finding the contribution bound; 0 for a bound that is given.
-        total_price: the price of the number of rows, the first question but for the bound; 0 if it is public.
+        total_price: the price of the number of rows, the first but for rows of units; 0 if it is public.
         cutoff_price: the price of asking how many rows a given bound cuts off; 0 if it isn't asked.
         searches: the searches of domain discovery, with their prices.
         structure: the strategy's name.

@@ -236,13 +236,19 @@ SEARCHED: Mapping[str, object] = {
 }
 """Two columns whose domains are to be found, at a quarter of the budget and more."""
 BY_PERSON: Mapping[str, object] = {"unit": {"column": "person", "max_rows": "private"}}
-"""One question comes before the number of rows: how many of them a person may have."""
+"""One question comes before the number of rows: how many of them persons have."""
 EMPTY_TABLES = {
     "declared": (0, {}, {}, 1),
     "of one row": (1, {}, {}, 1),
     "searched": (0, SEARCHED, {}, 1),
     "pure": (0, {}, {"delta": None, "noise": "laplace"}, 1),
-    "persons": (0, {}, {"unit": {"column": "person", "max_rows": 3}}, 1),
+    "persons": (0, {}, {"unit": {"column": "person", "max_rows": 3}}, 2),
+    "persons of whom nothing more is asked": (
+        0,
+        {},
+        {"unit": {"column": "person", "max_rows": 3}, "split": {"cutoff": 0}},
+        1,
+    ),
     "persons with a bound to be found": (0, SEARCHED, BY_PERSON, 2),
     "one column": (0, {"columns": {"age": None, "city": None, "sex": None}, "publish": None}, {}, 1),
     "rows exchanged": (0, {}, {"neighbours": "replace_one"}, 0),
