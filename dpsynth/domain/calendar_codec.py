@@ -212,7 +212,10 @@ class CalendarCodec:
     def cell_values(self) -> Intervals:
         """From the first to the last moment of each unit, in microseconds since 1970-01-01 or midnight."""
         first, last = (self._moments(g).astype("M8[us]").astype(np.float64) for g in self._grid)
-        return Intervals(first, last)
+        grains = _GRAINS_A_SECOND.get(self.form.grain)
+        # Months and years are as long as they are; rules move moments of these by days.
+        spacing = 1e6 * float(self._size / grains) if grains else 1e6 * STEPS["day"]
+        return Intervals(first, last, spacing)
 
     @property
     def steps(self) -> None:

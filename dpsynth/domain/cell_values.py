@@ -18,10 +18,12 @@ class Intervals:
 
     Attributes:
         low, high: float64[cells], the ends, which are values themselves.
+        spacing: of moments, the distance of neighbouring values in microseconds; None of all others.
     """
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    spacing: float | None = None
 
     @property
     def single(self) -> bool:

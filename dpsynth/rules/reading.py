@@ -211,9 +211,16 @@ def _in_turn(layout: Layout, sums: Mapping[str, Sum]) -> Iterator[Sum | Derived]
             stuck = next(turn for turn in waiting.values() if isinstance(turn, Sum))
             words = f"computes '{stuck.target}' from itself, by way of the columns that it names"
             raise RuleRefused(stuck.number, words)
-        for name in ready:
+        # What is computed from few columns, to many values, leaves least room to what else they are part of.
+        for name in sorted(ready, key=lambda name: _room(waiting[name], layout)):
             known.add(name)
             yield waiting.pop(name)
+
+
+def _room(turn: Sum | Derived, layout: Layout) -> tuple[int, int]:
+    """Number of columns that a sum is computed from, and minus the cells of its own."""
+    own = layout.named[turn.target] if isinstance(turn, Sum) else None
+    return len({*references(turn.formula)}), -own.size if isinstance(own, Column) else 0
 
 
 def _in_order(ties: Sequence[Tie]) -> tuple[Tie, ...]:

@@ -32,9 +32,9 @@ from dpsynth.rules.rule import Sum
 
 Floats = NDArray[np.float64]
 
-_STEPS = {"date": 86_400e6, "datetime": 1e6, "time": 1e6}
-"""Steps between values of moments, in microseconds."""
-_WEEK = 7 * _STEPS["date"]
+_DAY = 86_400e6
+"""A day in microseconds."""
+_WEEK = 7 * _DAY
 
 
 def solved_for_parts(
@@ -99,8 +99,11 @@ def _step(column: Column) -> float | None:
     """Distance of neighbouring values of a column; None for values that are no numbers and no moments."""
     kind = column.codec.kind
     if measured_parts(column):
-        return _STEPS["date"]
-    return 10.0**-kind.decimals if kind.word == "number" else _STEPS.get(kind.word)
+        return _DAY
+    cells = column.codec.cell_values
+    if kind.word == "number":
+        return 10.0**-kind.decimals
+    return cells.spacing if isinstance(cells, Intervals) else None
 
 
 class _Solution:

@@ -1,13 +1,14 @@
 """No synthetic row violates a rule, whatever the rules and whatever the model says."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from dpsynth.rules import Checks, drawing, obeying
+from dpsynth.rules import Checks, drawing, obeying, reading, rules_of, solving
 from dpsynth.rules.grids import OBEYED, VIOLATED
 from dpsynth.rules.partners import NONE
 from tests.examples import examples
@@ -301,3 +302,75 @@ def test_a_sum_of_moments_leaves_them_their_measured_hours_and_the_sum_its_cell(
     assert (stay == (left - came).dt.days).all()
     assert (came.dt.hour == 9).all() and (left.dt.hour == 16).mean() > 0.99
     assert 14 <= stay.median() <= 21 and stay.between(5, 30).mean() > 0.95
+
+
+CLOCK = {
+    "planned": {"type": "time", "format": "hhmm", "unit": "hour", "missing": False},
+    "left": {"type": "time", "format": "hhmm", "unit": "hour", "missing": False},
+    "delay": {"type": "integer", "min": -60, "max": 120, "bins": 12, "missing": False},
+    "hour": {"type": "integer", "min": 0, "max": 23, "missing": False},
+    "minute": {"type": "integer", "min": 0, "max": 59, "missing": False},
+}
+CLOCK_RULES = ("delay == minutes(planned, left)", "hour == hour(planned)", "minute == minute(planned)")
+
+
+def clock_rows():
+    """Rows of times of day, of which all that are planned lie at whole and half hours."""
+    layout, rng = compiled(spec_of(CLOCK, CLOCK_RULES)).layout, np.random.default_rng(3)
+    minutes = {c.name: c for c in layout.columns}["minute"].codec.labels
+
+    def draw(rows):
+        hour = rng.integers(5, 22, rows)
+        half = rng.integers(0, 2, rows)
+        late = rng.integers(0, 45, rows)
+        delay = {c.name: c for c in layout.columns}["delay"]
+        return {
+            "planned": hour,
+            "left": (60 * hour + 30 * half + late) // 60,
+            "delay": delay.encode(pa.array(late.astype(str))),
+            "hour": hour,
+            "minute": np.where(half, minutes.index("30"), minutes.index("0")),
+        }
+
+    rules = rules_of(CLOCK_RULES, layout)
+    found = obeying(rules, layout, 400, draw, any_marginal(layout, rng), rng)
+    return {name: texts.to_pylist() for name, texts in layout.texts(found).items()}
+
+
+def minutes_of(text):
+    return int(text) // 100 * 60 + int(text) % 100
+
+
+def off_by(rows):
+    """How far each delay is from the minutes between its times, as they are written."""
+    return [
+        minutes_of(left) - minutes_of(planned) - int(delay)
+        for planned, left, delay in zip(rows["planned"], rows["left"], rows["delay"], strict=True)
+    ]
+
+
+def at_halves(rows):
+    return np.mean([minute in ("0", "30") for minute in rows["minute"]])
+
+
+def test_times_that_are_written_in_minutes_keep_sums_of_minutes_as_they_are_written():
+    assert not any(off_by(clock_rows()))
+
+
+def test_a_part_of_two_sums_is_solved_for_the_one_that_leaves_it_least_room():
+    rows = clock_rows()
+    assert at_halves(rows) > 0.95
+    assert all(int(p) % 100 == int(m) for p, m in zip(rows["planned"], rows["minute"], strict=True))
+
+
+def test_steps_of_a_second_would_be_noticed(monkeypatch):
+    """The planted fault: values of times are a second apart, whatever is written."""
+    true = solving._step
+    monkeypatch.setattr(solving, "_step", lambda c: 1e6 if c.codec.kind.word == "time" else true(c))
+    assert any(off_by(clock_rows()))
+
+
+def test_sums_in_the_order_of_the_config_would_be_noticed(monkeypatch):
+    """The planted fault: the first sum takes the part that a later one needs."""
+    monkeypatch.setattr(reading, "_room", lambda turn, layout: (0, 0))
+    assert at_halves(clock_rows()) < 0.5
