@@ -68,6 +68,11 @@ class Api:
                 if error.code != 503:
                     raise
                 return []
+            except TimeoutError:
+                # The machine was busy; but what starts a run may have started it.
+                if "create_flow_run" in path:
+                    raise
+                return []
 
         return until(answer)[0]
 
