@@ -71,9 +71,10 @@ def main(configs: list[str]) -> None:
     print("|---|" + "---|" * (len(DEVIATIONS) + 4))
     for config in configs:
         plan = inputs_of(dpsynth.load(config)).plan
-        searched = sum((search.price for search in plan.searches), plan.bound_price)
+        of_units = plan.bound_price + plan.cutoff_price
+        searched = sum((search.price for search in plan.searches), of_units)
         columns = sum(step.share for step in plan.steps if step.step == "one_way")
-        share = float((plan.bound_price + plan.total_price) / plan.budget)
+        share = float((of_units + plan.total_price) / plan.budget)
         look = Look.of(plan)
         figures = (
             Path(config).stem,
