@@ -69,6 +69,9 @@ class Protection:
             return self.l1, self.l2_squared
         if question["ask"] == "medians":
             return self.l1, self.l1**2
+        if question["ask"] == "rows":
+            # A unit stands in one range of numbers of rows.
+            return (2, 2) if self.exchanged else (1, 1)
         if question["ask"] == "values":
             # A unit counts once for a value.
             return self.l1, self.l1
