@@ -6,7 +6,7 @@ all cells of the rule's columns from a row that obeys, whichever lowers
 
     L = sum over aims of weight x sum over cells (rows - aim)^2
 
-most. So many rows that move the same way displace others: afterwards rows that obey move in the same two
+most. A pair has aims at several levels, over its cells and over larger ones that neighbouring cells make up. So many rows that move the same way displace others: afterwards rows that obey move in the same two
 ways, among cells that obey, as long as L falls. A column and the measured pairs thus keep their counts as far
 as rows that obey can have them; of a pair that nobody measured the draw knows little, so it counts little.
 
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.codec import Codes
+from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.rules.obedience import Mask, Obedience, Part, broken_in, columns_of
 
@@ -44,6 +45,11 @@ _AVOIDED = 2.0**46
 """Score of a cell that only rows take which find no other, above every sum of residuals."""
 _COARSE, _SMALL = 32, 40
 """Groups of a column's cells in pairs, and the cells up to which each is a group of its own."""
+_LEVELS = ((1, 2), (2, 1), (4, 1))
+"""Levels of the aim of a pair: the number of neighbouring groups that are one, and the weight.
+
+Alone, counts of single groups would cost a move to a near cell as much as one to a far cell. Noise is smaller in
+counts of several groups, which only moves to far cells change."""
 _MOST_PARTNERS = 24
 """Pairs that a column is scored in, at most."""
 _DONORS = 8
@@ -145,13 +151,14 @@ def repaired(
 class _Aims:
     """A table of codes, and how far it is from its aims.
 
-    The residuals of all aims lie one after another: of pairs over groups of cells, of columns over all cells.
+    The residuals of all aims lie one after another: of pairs over groups of cells at each level, of columns over
+    all cells.
 
     Attributes:
         codes: int64[rows] of each moving column, which change.
         coarse: the same of all columns by group of cells, which change.
         groups: the group of each cell, by column.
-        pairs: for each moving column its pairs: the other column, and the residuals' place.
+        pairs: for each moving column its pairs.
         singles: for each moving column the aims of its own counts: of the table's cells, and of finer ones.
         sizes: number of groups of each column.
         labels: number of cells of each moving column that are not missing.
@@ -183,6 +190,7 @@ class _Aims:
         groups = {c: _grouped(counts[c], len(columns[c].codec.labels)) for c in columns}
         sizes = {c: int(g.max()) + 1 for c, g in groups.items()}
         coarse = {c: groups[c][drawn[c]] for c in columns}
+        levels = [{c: _merged(columns[c], groups[c], many) for c in columns} for many, _ in _LEVELS]
         inside = [set(columns_of(parts)) for parts in obedience.components]
         closed = _closed_pairs(obedience, groups)
         listed: dict[frozenset[str], _Pair] = {}
@@ -206,10 +214,17 @@ class _Aims:
                     aim = _raked(table, closed[a, b]) if (a, b) in closed else table
                     together = any(a in some and b in some for some in inside)
                     weight = _OTHER if not known else _TOGETHER if together else _MEASURED
-                    listed[key] = _Pair(a, b, begin, weight, dependence)
                     off = _UNIT * table - np.rint(_UNIT * aim)
-                    tables.append(weight * off.reshape(-1).astype(np.float64))
-                    begin += table.size
+                    parts: list[_Level] = []
+                    for (_, own), at in zip(_LEVELS, levels, strict=True):
+                        if parts and sizes[a] == at[a][-1] + 1 and sizes[b] == at[b][-1] + 1:
+                            continue
+                        parts.append(_Level(begin, weight * own, at[a], at[b]))
+                        merged = np.zeros(parts[-1].shape)
+                        np.add.at(merged, np.ix_(at[a], at[b]), off)
+                        tables.append(parts[-1].weight * merged.reshape(-1))
+                        begin += merged.size
+                    listed[key] = _Pair(a, b, tuple(parts), dependence)
                     of[a].append(listed[key])
                     if b in of:
                         of[b].append(listed[key])
@@ -232,8 +247,7 @@ class _Aims:
         found = np.zeros((rows.size, self.sizes[column]))
         for pair in self.pairs[column]:
             other = pair.other(column)
-            table = self.residuals[pair.begin : pair.begin + self.sizes[pair.first] * self.sizes[pair.second]]
-            table = table.reshape(self.sizes[pair.first], self.sizes[pair.second])
+            table = pair.together(self.residuals)
             lines = table.T if column == pair.first else table
             found += lines[self.coarse[other][rows]]
         own = np.zeros(len(self.groups[column]))
@@ -262,21 +276,23 @@ class _Aims:
         coarse = {c: self.groups[c][codes[c]] for c in columns}
         pairs = dict.fromkeys(p for c in columns for p in self.pairs[c])
         singles = [(c, single) for c in columns for single in self.singles[c]]
-        found = np.empty((len(pairs) + len(singles), *shape), dtype=np.int64)
-        for line, pair in enumerate(pairs):
+        found = np.empty((sum(len(p.levels) for p in pairs) + len(singles), *shape), dtype=np.int64)
+        lines = iter(found)
+        for pair in pairs:
             first, second = (
                 coarse[c] if c in coarse else self.coarse[c][rows][wide] for c in (pair.first, pair.second)
             )
-            found[line] = pair.begin + first * self.sizes[pair.second] + second
-        for line, (c, single) in enumerate(singles, len(pairs)):
-            found[line] = single.begin + single.cells[codes[c]]
+            for level in pair.levels:
+                next(lines)[:] = level.places(first, second)
+        for c, single in singles:
+            next(lines)[:] = single.begin + single.cells[codes[c]]
         return found
 
     def weights(self, columns: Clique) -> NDArray[np.float64]:
         """Weight of each aim, in the order of ``places``."""
         pairs = dict.fromkeys(p for c in columns for p in self.pairs[c])
         singles = (single.weight for c in columns for single in self.singles[c])
-        return np.array([*(p.weight for p in pairs), *singles], np.float64)
+        return np.array([*(level.weight for p in pairs for level in p.levels), *singles], np.float64)
 
     def moved(
         self, columns: Clique, rows: Codes, new: Mapping[str, Codes], rng: np.random.Generator | None
@@ -326,23 +342,63 @@ class _Aims:
         """L, in squared rows times weight."""
         found = 0.0
         for pair in dict.fromkeys(p for pairs in self.pairs.values() for p in pairs):
-            size = self.sizes[pair.first] * self.sizes[pair.second]
-            found += float(np.square(self.residuals[pair.begin : pair.begin + size]).sum()) / pair.weight
+            for level in pair.levels:
+                found += float(np.square(level.residuals(self.residuals)).sum()) / level.weight
         for single in (single for some in self.singles.values() for single in some):
             own = self.residuals[single.begin : single.begin + int(single.cells.max()) + 1]
             found += float(np.square(own).sum()) / single.weight
         return found / _UNIT**2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """An aim over two columns at one level: its place among the residuals, its weight, and its cells.
+
+    Attributes:
+        begin: place of its first residual.
+        weight: its weight.
+        first, second: the place of each group along each axis.
+    """
+
+    begin: int
+    weight: int
+    first: Codes
+    second: Codes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.first[-1]) + 1, int(self.second[-1]) + 1
+
+    def places(self, first: Codes, second: Codes) -> NDArray[np.int64]:
+        """Places of the residuals of rows in some groups."""
+        return np.asarray(self.begin + self.first[first] * self.shape[1] + self.second[second])
+
+    def residuals(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Its residuals among all, axes as the columns."""
+        shape = self.shape
+        return every[self.begin : self.begin + shape[0] * shape[1]].reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
 class _Pair:
-    """An aim over two columns: its place among the residuals, its weight, and the rows that depend on it."""
+    """An aim over two columns: its levels, the finest first, and the rows that depend on the pair."""
 
     first: str
     second: str
-    begin: int
-    weight: int
+    levels: tuple[_Level, ...]
     dependence: float
+
+    @property
+    def weight(self) -> int:
+        """The weight of counts of groups."""
+        return self.levels[0].weight
+
+    def together(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The residuals of all levels by group."""
+        found = self.levels[0].residuals(every)
+        for level in self.levels[1:]:
+            found = found + level.residuals(every)[np.ix_(level.first, level.second)]
+        return found
 
     def other(self, column: str) -> str:
         return self.second if column == self.first else self.first
@@ -538,6 +594,16 @@ def _grouped(counts: NDArray[np.int64], cells: int) -> Codes:
     steps = np.floor(below * _COARSE / max(counts[:cells].sum(), 1)).astype(np.int64)
     _, groups = np.unique(np.minimum(steps, _COARSE - 1), return_inverse=True)
     return np.concatenate([groups, groups.max() + 1 + np.arange(len(counts) - cells)])
+
+
+def _merged(column: Column, groups: Codes, many: int) -> Codes:
+    """The place of each group at a level at which so many neighbouring groups of ordered cells are one."""
+    size = int(groups.max()) + 1
+    if not column.codec.ordered:
+        return np.arange(size)
+    cells = int(groups[len(column.codec.labels) - 1]) + 1
+    merged = np.arange(cells) // many
+    return np.concatenate([merged, merged[-1] + 1 + np.arange(size - cells)])
 
 
 def _closed_pairs(obedience: Obedience, groups: Mapping[str, Codes]) -> dict[Clique, Mask]:
