@@ -9,8 +9,9 @@ are compared with the private ones on a grid of their values, or of 12 intervals
 of columns on one of 8. Shown are, without the rules and with them: the mean distance (total variation) of
 columns, then the column and the pair that lose most by the rules, among all pairs and among those that were
 measured; and the share of rows that break a rule. Cells that a rule forbids have no row in the private table,
-so they count for the rules. --save writes the figures to a file, and --before shows those of such a file from
-an older version as well.
+so they count for the rules. A row in which a rule meets a missing cell breaks it only where it is false, as
+in SQL. --save writes the figures to a file, and --before shows those of such a file from an older version as
+well.
 """
 
 from __future__ import annotations
@@ -319,6 +320,11 @@ def _unlike(t: pd.DataFrame, left: str, right: str) -> pd.Series:
     return t[right].notna() & t[left].notna() & (t[left].map(usual) != t[right])
 
 
+def _differ(left: pd.Series, right: pd.Series) -> pd.Series:
+    """Rows in which two columns have values that differ."""
+    return cast("pd.Series", left.notna() & right.notna() & (left != right))
+
+
 def _days(t: pd.DataFrame) -> pd.Series:
     return cast("pd.Series", (pd.to_datetime(t["discharge"]) - pd.to_datetime(t["admission"])).dt.days)
 
@@ -369,13 +375,15 @@ def _tenure(t: pd.DataFrame) -> pd.Series:
 
 def _spouses(t: pd.DataFrame) -> pd.Series:
     spouse = t["relationship"].isin(["Husband", "Wife"])
-    married = t["marital-status"].isin(["Married-civ-spouse", "Married-AF-spouse"])
-    return (spouse & ~married) | ((t["relationship"] == "Husband") & (t["sex"] != "Male"))
+    unmarried = t["marital-status"].notna() & ~t["marital-status"].isin(
+        ["Married-civ-spouse", "Married-AF-spouse"]
+    )
+    return (spouse & unmarried) | ((t["relationship"] == "Husband") & (t["sex"] == "Female"))
 
 
 SETS: Mapping[str, RuleSet] = {
-    "stay, months": RuleSet("hospital", _STAY, lambda t: _days(t) != t["stay"]),
-    "stay, days": RuleSet("hospital by day", _STAY, lambda t: _days(t) != t["stay"]),
+    "stay, months": RuleSet("hospital", _STAY, lambda t: _differ(_days(t), t["stay"])),
+    "stay, days": RuleSet("hospital by day", _STAY, lambda t: _differ(_days(t), t["stay"])),
     "order of dates": RuleSet("hospital", ("admission <= discharge",), lambda t: _days(t) < 0),
     "order and stay": RuleSet(
         "hospital",
@@ -401,7 +409,7 @@ SETS: Mapping[str, RuleSet] = {
     "schedule": RuleSet(
         "flights",
         ("sched_dep_time == 100 * hour + minute",),
-        lambda t: t["sched_dep_time"] != 100 * t["hour"] + t["minute"],
+        lambda t: _differ(t["sched_dep_time"], 100 * t["hour"] + t["minute"]),
     ),
     "gained": RuleSet(
         "flights",
@@ -449,7 +457,7 @@ SETS: Mapping[str, RuleSet] = {
         lambda t: (
             _off(t, "meddol", "outpdol", "drugdol", "suppdol", "inpdol")
             | (t["mentdol"] > t["outpdol"])
-            | ((t["fchild"] == 1) & ((t["child"] != 1) | (t["female"] != 1)))
+            | ((t["fchild"] == 1) & ((t["child"] == 0) | (t["female"] == 0)))
             | ((t["child"] == 1) & (t["xage"] > 18))
         ),
     ),

@@ -6,9 +6,10 @@ all cells of the rule's columns from a row that obeys, whichever lowers
 
     L = sum over aims of weight x sum over cells (rows - aim)^2
 
-most. A pair has aims at several levels, over its cells and over larger ones that neighbouring cells make up. So many rows that move the same way displace others: afterwards rows that obey move in the same two
-ways, among cells that obey, as long as L falls. A column and the measured pairs thus keep their counts as far
-as rows that obey can have them; of a pair that nobody measured the draw knows little, so it counts little.
+most. A pair has aims at several levels, over its cells and over larger ones that neighbouring cells make up.
+So many rows that move the same way displace others: afterwards rows that obey move in the same two ways,
+among cells that obey, as long as L falls. A column and the measured pairs thus keep their counts as far as
+rows that obey can have them; of a pair that nobody measured the draw knows little, so it counts little.
 
 Rules that share columns are repaired together, and no row leaves them again.
 
@@ -48,8 +49,8 @@ _COARSE, _SMALL = 32, 40
 _LEVELS = ((1, 2), (2, 1), (4, 1))
 """Levels of the aim of a pair: the number of neighbouring groups that are one, and the weight.
 
-Alone, counts of single groups would cost a move to a near cell as much as one to a far cell. Noise is smaller in
-counts of several groups, which only moves to far cells change."""
+Alone, counts of single groups would cost a move to a near cell as much as one to a far cell. Noise is smaller
+in counts of several groups, which only moves to far cells change."""
 _MOST_PARTNERS = 24
 """Pairs that a column is scored in, at most."""
 _DONORS = 8
@@ -151,8 +152,8 @@ def repaired(
 class _Aims:
     """A table of codes, and how far it is from its aims.
 
-    The residuals of all aims lie one after another: of pairs over groups of cells at each level, of columns over
-    all cells.
+    The residuals of all aims lie one after another: of pairs over groups of cells at each level, of columns
+    over all cells.
 
     Attributes:
         codes: int64[rows] of each moving column, which change.
