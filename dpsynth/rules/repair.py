@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType
 
@@ -251,9 +252,7 @@ class _Aims:
             table = pair.together(self.residuals)
             lines = table.T if column == pair.first else table
             found += lines[self.coarse[other][rows]]
-        own = np.zeros(len(self.groups[column]))
-        for single in self.singles[column]:
-            own += self.residuals[single.begin + single.cells]
+        own = self._own(column)
         scores = np.asarray(found[:, self.groups[column]] + own)
         # No row becomes missing to obey a rule, but in place of another one.
         more = np.flatnonzero(own[self.labels[column] :] >= 0) + self.labels[column]
@@ -264,36 +263,46 @@ class _Aims:
         """Score of a change of a column: the more rows depend on it, the sooner another one is changed."""
         return float(round(_UNIT * _WORTH * sum(p.weight * p.dependence for p in self.pairs[column])))
 
-    def places(self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]) -> NDArray[np.int64]:
-        """Places of the residuals of rows that have some codes in some columns, int64[aims, *shape of codes].
+    def standing(self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]) -> NDArray[np.float64]:
+        """The residuals of rows that have some codes in some columns, together, float64[*shape of codes].
 
         Args:
             columns: the columns.
             rows: int64[rows], places of the rows.
             codes: for each of the columns, int64[rows] or int64[rows, tries].
         """
+        found = np.zeros(np.broadcast_shapes(*(codes[c].shape for c in columns)))
+        for pair, groups in self._groups_of(columns, rows, codes):
+            found += pair.together(self.residuals).reshape(-1).take(groups)
+        for c in columns:
+            found += self._own(c).take(codes[c])
+        return found
+
+    def _groups_of(
+        self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]
+    ) -> Iterator[tuple[_Pair, NDArray[np.int64]]]:
+        """Pairs of some columns, with the flat index of the groups that rows have in each."""
         shape = np.broadcast_shapes(*(codes[c].shape for c in columns))
         wide = (slice(None),) + (None,) * (len(shape) - 1)
         coarse = {c: self.groups[c][codes[c]] for c in columns}
-        pairs = dict.fromkeys(p for c in columns for p in self.pairs[c])
-        singles = [(c, single) for c in columns for single in self.singles[c]]
-        found = np.empty((sum(len(p.levels) for p in pairs) + len(singles), *shape), dtype=np.int64)
-        lines = iter(found)
-        for pair in pairs:
+        for pair in dict.fromkeys(p for c in columns for p in self.pairs[c]):
             first, second = (
                 coarse[c] if c in coarse else self.coarse[c][rows][wide] for c in (pair.first, pair.second)
             )
-            for level in pair.levels:
-                next(lines)[:] = level.places(first, second)
-        for c, single in singles:
-            next(lines)[:] = single.begin + single.cells[codes[c]]
-        return found
+            yield pair, first * self.sizes[pair.second] + second
 
-    def weights(self, columns: Clique) -> NDArray[np.float64]:
-        """Weight of each aim, in the order of ``places``."""
+    def _own(self, column: str) -> NDArray[np.float64]:
+        """The residuals of a column's own counts by cell."""
+        own = np.zeros(len(self.groups[column]))
+        for single in self.singles[column]:
+            own += self.residuals[single.begin + single.cells]
+        return own
+
+    def weight(self, columns: Clique) -> float:
+        """Weight of all aims of some columns."""
         pairs = dict.fromkeys(p for c in columns for p in self.pairs[c])
         singles = (single.weight for c in columns for single in self.singles[c])
-        return np.array([*(level.weight for p in pairs for level in p.levels), *singles], np.float64)
+        return float(sum(level.weight for p in pairs for level in p.levels) + sum(singles))
 
     def moved(
         self, columns: Clique, rows: Codes, new: Mapping[str, Codes], rng: np.random.Generator | None
@@ -310,33 +319,39 @@ class _Aims:
         Returns:
             By how much L falls.
         """
-        old = {c: self.codes[c][rows] for c in columns}
-        places = np.stack([self.places(columns, rows, codes) for codes in (old, new)])
-        weights = _UNIT * self.weights(columns)[:, None]
-        left, entered = self.residuals.take(places)
-        fall = float(left.sum() - entered.sum())
-        alone = 2.0 * float(((places[0] != places[1]) * weights).sum()) / _UNIT
-        self._add(places, weights)
-        left, entered = self.residuals.take(places)
-        together = float(entered.sum() - left.sum() + fall) / _UNIT
+        changes = self._changes(columns, rows, new)
+        fall = -sum(float((c.rows * c.of(self.residuals)).sum()) for c in changes)
+        alone = 2.0 * sum(float(c.weight * c.movers) for c in changes)
+        together = sum(float(c.weight * np.square(c.rows).sum()) for c in changes)
         slope, curve = 2.0 * fall / _UNIT - alone, 2.0 * (together - alone)
         lowered = slope - curve / 2
-        stay = np.zeros(rows.size, dtype=np.bool_)
         if rng is not None and slope < curve:
             best = max(slope / curve, 0.0) if curve > 0 else 0.0
-            stay = rng.random(rows.size) >= best
-            self._add(places[::-1][:, :, stay], weights)
+            go = np.flatnonzero(rng.random(rows.size) < best)
+            rows, new = rows[go], {c: new[c][go] for c in columns}
+            changes = self._changes(columns, rows, new)
             lowered = best * slope / 2
+        for change in changes:
+            change.of(self.residuals)[:] += _UNIT * change.weight * change.rows
         for c in columns:
-            codes = new[c][~stay]
-            self.codes[c][rows[~stay]] = codes
-            self.coarse[c][rows[~stay]] = self.groups[c][codes]
+            self.codes[c][rows] = new[c]
+            self.coarse[c][rows] = self.groups[c][new[c]]
         return lowered
 
-    def _add(self, places: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
-        change = np.broadcast_to(weights, places.shape[1:])
-        np.subtract.at(self.residuals, places[0], change)
-        np.add.at(self.residuals, places[1], change)
+    def _changes(self, columns: Clique, rows: Codes, new: Mapping[str, Codes]) -> list[_Change]:
+        """The changes of counts of all aims, if rows get other codes."""
+        old = {c: self.codes[c][rows] for c in columns}
+        found: list[_Change] = []
+        both = zip(self._groups_of(columns, rows, old), self._groups_of(columns, rows, new), strict=True)
+        for (pair, before), (_, after) in both:
+            moves = before != after
+            left, entered = before[moves], after[moves]
+            found += [level.change(left, entered) for level in pair.levels]
+        for c in columns:
+            moves = old[c] != new[c]
+            left, entered = old[c][moves], new[c][moves]
+            found += [single.change(left, entered) for single in self.singles[c]]
+        return found
 
     @property
     def loss(self) -> float:
@@ -349,6 +364,35 @@ class _Aims:
             own = self.residuals[single.begin : single.begin + int(single.cells.max()) + 1]
             found += float(np.square(own).sum()) / single.weight
         return found / _UNIT**2
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """The change of an aim's counts: the place of its residuals, its weight, and the rows that change cells.
+
+    Attributes:
+        begin: place of its first residual.
+        weight: its weight.
+        rows: float64[cells], rows that enter less rows that leave.
+        movers: number of rows that change cells.
+    """
+
+    begin: int
+    weight: int
+    rows: NDArray[np.float64]
+    movers: int
+
+    @classmethod
+    def of_moves(cls, begin: int, weight: int, cells: Codes, left: Codes, entered: Codes) -> _Change:
+        """The change by rows that leave and enter some codes, of which each has a cell."""
+        size = int(cells[-1]) + 1
+        was, now = cells[left], cells[entered]
+        counts = np.bincount(now, minlength=size) - np.bincount(was, minlength=size)
+        return cls(begin, weight, counts.astype(np.float64), int(np.count_nonzero(was != now)))
+
+    def of(self, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The residuals of its aim among all."""
+        return residuals[self.begin : self.begin + self.rows.size]
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,13 +410,23 @@ class _Level:
     first: Codes
     second: Codes
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
+        """Number of its cells along each axis."""
         return int(self.first[-1]) + 1, int(self.second[-1]) + 1
 
-    def places(self, first: Codes, second: Codes) -> NDArray[np.int64]:
-        """Places of the residuals of rows in some groups."""
-        return np.asarray(self.begin + self.first[first] * self.shape[1] + self.second[second])
+    @cached_property
+    def _place(self) -> NDArray[np.int64]:
+        """The flat index of its cell for each combination of groups."""
+        return np.asarray(self.first[:, None] * self.shape[1] + self.second).reshape(-1)
+
+    def change(self, left: Codes, entered: Codes) -> _Change:
+        """The change of its counts, by the combinations of groups that rows leave and enter."""
+        return _Change.of_moves(self.begin, self.weight, self._place, left, entered)
+
+    def by_group(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Its residual for each combination of groups."""
+        return self.residuals(every).reshape(-1).take(self._place)
 
     def residuals(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
         """Its residuals among all, axes as the columns."""
@@ -389,20 +443,21 @@ class _Pair:
     levels: tuple[_Level, ...]
     dependence: float
 
+    def other(self, column: str) -> str:
+        """The column of the two that is not this one."""
+        return self.second if column == self.first else self.first
+
     @property
     def weight(self) -> int:
         """The weight of counts of groups."""
         return self.levels[0].weight
 
     def together(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The residuals of all levels by group."""
+        """The residuals of all levels by group, axes as the columns."""
         found = self.levels[0].residuals(every)
         for level in self.levels[1:]:
-            found = found + level.residuals(every)[np.ix_(level.first, level.second)]
+            found = found + level.by_group(every).reshape(found.shape)
         return found
-
-    def other(self, column: str) -> str:
-        return self.second if column == self.first else self.first
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,6 +467,10 @@ class _Single:
     begin: int
     weight: int
     cells: Codes
+
+    def change(self, left: Codes, entered: Codes) -> _Change:
+        """The change of its counts, by the codes that rows leave and enter."""
+        return _Change.of_moves(self.begin, self.weight, self.cells, left, entered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,8 +550,8 @@ class _Repair:
         aims, columns = self.aims, self.columns
         tried = self.rng.choice(donors, (rows.size, _DONORS))
         theirs = {c: aims.codes[c][tried] for c in columns}
-        before = aims.residuals.take(aims.places(columns, rows, self._codes(rows))).sum(axis=0)
-        after = aims.residuals.take(aims.places(columns, rows, theirs)).sum(axis=0)
+        before = aims.standing(columns, rows, self._codes(rows))
+        after = aims.standing(columns, rows, theirs)
         if worth:
             codes = self._codes(rows)
             for c in columns:
@@ -508,7 +567,7 @@ class _Repair:
         """Moves of rows that obey, while they lower L."""
         aims, columns = self.aims, self.columns
         a_row = sum(len(aims.pairs[c]) * aims.sizes[c] + len(aims.groups[c]) for c in columns)
-        a_row += _DONORS * len(aims.weights(columns))
+        a_row += _DONORS * sum(len(aims.pairs[c]) + 1 for c in columns)
         most = max(int(_WORK // a_row), _LEAST)
         if good.size > most:
             # Rows are alike by the thousands, so that some of them bring the counts near to the aims.
@@ -560,7 +619,7 @@ class _Repair:
 
     def _first(self, falls: NDArray[np.float64], columns: Clique) -> Codes:
         """The third that lowers L most, of rows that lower it if each moves alone."""
-        movers = np.flatnonzero(falls > _UNIT * self.aims.weights(columns).sum())
+        movers = np.flatnonzero(falls > _UNIT * self.aims.weight(columns))
         return movers[np.argsort(-falls[movers], kind="stable")[: -(-movers.size // 3)]]
 
     def _taken(self, columns: Clique, rows: Codes, new: Mapping[str, Codes], movers: Codes) -> float:
