@@ -39,7 +39,7 @@ _UNIT = 16
 """Parts of a row to which aims are rounded."""
 _MEASURED, _TOGETHER, _OTHER = 16, 4, 2
 """Weights: of a measured pair, of one whose columns a rule relates, of any other."""
-_SINGLE = 0.5
+_SINGLE = 1
 """Weight of a column's own counts, relative to all its pairs together."""
 _INSIDE_CELL = 0.1
 """Weight of counts inside the table's cells, relative to those of cells: the draw has them by a guess."""
@@ -52,6 +52,9 @@ _LEVELS = ((1, 2), (2, 1), (4, 1))
 
 Alone, counts of single groups would cost a move to a near cell as much as one to a far cell. Noise is smaller
 in counts of several groups, which only moves to far cells change."""
+_INSIDE_PAIR = 2
+"""Weight of the finest level, inside the table's cells, of a pair of which both columns have finer cells: the
+draw places these together. Of one finer column it knows nothing but a guess inside its cells."""
 _MOST_PARTNERS = 24
 """Pairs that a column is scored in, at most."""
 _DONORS = 8
@@ -69,7 +72,7 @@ _ANYWAY = 4
 """Every so many laps all moves are tried, and otherwise those that lowered L by more than the mean of all."""
 _DONATED = ""
 """The name of moves to the cells of other rows, among the names of columns."""
-_WORTH = 0.01
+_WORTH = 0.02
 """Rows that a cell may be off for each row that depends on another column, before that one is changed."""
 _RAKED = 20
 """Rounds in which the aim of a pair with closed cells is fitted to its columns' aims."""
@@ -189,10 +192,13 @@ class _Aims:
         """The aims that the drawn rows are."""
         columns = {c.name: c for c in obedience.layout.columns}
         counts = {c: np.bincount(drawn[c], minlength=columns[c].size) for c in columns}
-        groups = {c: _grouped(counts[c], len(columns[c].codec.labels)) for c in columns}
+        groups, whole = {}, {}
+        for c, column in columns.items():
+            groups[c], whole[c] = _grouped(counts[c], len(column.codec.labels), cell_of.get(c))
         sizes = {c: int(g.max()) + 1 for c, g in groups.items()}
         coarse = {c: groups[c][drawn[c]] for c in columns}
-        levels = [{c: _merged(columns[c], groups[c], many) for c in columns} for many, _ in _LEVELS]
+        levels = [(own, {c: _merged(columns[c], whole[c], many) for c in columns}) for many, own in _LEVELS]
+        inner = (_INSIDE_PAIR, {c: np.arange(size) for c, size in sizes.items()})
         inside = [set(columns_of(parts)) for parts in obedience.components]
         closed = _closed_pairs(obedience, groups)
         listed: dict[frozenset[str], _Pair] = {}
@@ -218,15 +224,19 @@ class _Aims:
                     weight = _OTHER if not known else _TOGETHER if together else _MEASURED
                     off = _UNIT * table - np.rint(_UNIT * aim)
                     parts: list[_Level] = []
-                    for (_, own), at in zip(_LEVELS, levels, strict=True):
-                        if parts and sizes[a] == at[a][-1] + 1 and sizes[b] == at[b][-1] + 1:
+                    for own, at in (inner, *levels) if a in cell_of and b in cell_of else levels:
+                        if (
+                            parts
+                            and np.array_equal(at[a], parts[-1].first)
+                            and np.array_equal(at[b], parts[-1].second)
+                        ):
                             continue
                         parts.append(_Level(begin, weight * own, at[a], at[b]))
                         merged = np.zeros(parts[-1].shape)
                         np.add.at(merged, np.ix_(at[a], at[b]), off)
                         tables.append(parts[-1].weight * merged.reshape(-1))
                         begin += merged.size
-                    listed[key] = _Pair(a, b, tuple(parts), dependence)
+                    listed[key] = _Pair(a, b, tuple(parts), weight, dependence)
                     of[a].append(listed[key])
                     if b in of:
                         of[b].append(listed[key])
@@ -436,28 +446,22 @@ class _Level:
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """An aim over two columns: its levels, the finest first, and the rows that depend on the pair."""
+    """An aim over two columns: its levels, the finest first, its weight, and the rows that depend on it."""
 
     first: str
     second: str
     levels: tuple[_Level, ...]
+    weight: int
     dependence: float
 
     def other(self, column: str) -> str:
         """The column of the two that is not this one."""
         return self.second if column == self.first else self.first
 
-    @property
-    def weight(self) -> int:
-        """The weight of counts of groups."""
-        return self.levels[0].weight
-
     def together(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
         """The residuals of all levels by group, axes as the columns."""
-        found = self.levels[0].residuals(every)
-        for level in self.levels[1:]:
-            found = found + level.by_group(every).reshape(found.shape)
-        return found
+        shape = len(self.levels[0].first), len(self.levels[0].second)
+        return np.asarray(sum(level.by_group(every) for level in self.levels)).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -646,7 +650,21 @@ def _batches(rows: Codes, whole: int) -> Iterator[Codes]:
     return (rows[begin : begin + size] for begin in range(0, rows.size, size))
 
 
-def _grouped(counts: NDArray[np.int64], cells: int) -> Codes:
+def _grouped(counts: NDArray[np.int64], cells: int, cell_of: Codes | None) -> tuple[Codes, NDArray[np.int64]]:
+    """The group of each code, and for each group that of the table's cells; missing ones stay apart.
+
+    Neighbouring cells of about as many rows each are a group, and inside of these neighbouring finer cells.
+    """
+    if cell_of is None:
+        groups = _even(counts, cells)
+        return groups, np.arange(int(groups[-1]) + 1)
+    outer = _even(np.bincount(cell_of, weights=counts).astype(np.int64), int(cell_of[cells - 1]) + 1)
+    pairs = np.stack([outer[cell_of], _even(counts, cells)])
+    found, groups = np.unique(pairs, axis=1, return_inverse=True)
+    return groups.reshape(-1), found[0]
+
+
+def _even(counts: NDArray[np.int64], cells: int) -> Codes:
     """The group of each code: neighbouring cells of about as many rows each; missing ones stay apart."""
     if len(counts) <= _SMALL:
         return np.arange(len(counts))
@@ -656,14 +674,20 @@ def _grouped(counts: NDArray[np.int64], cells: int) -> Codes:
     return np.concatenate([groups, groups.max() + 1 + np.arange(len(counts) - cells)])
 
 
-def _merged(column: Column, groups: Codes, many: int) -> Codes:
-    """The place of each group at a level at which so many neighbouring groups of ordered cells are one."""
-    size = int(groups.max()) + 1
+def _merged(column: Column, whole: NDArray[np.int64], many: int) -> Codes:
+    """The place of each group at a level at which so many neighbouring groups of ordered cells are one.
+
+    Args:
+        column: the column.
+        whole: for each group that of the table's cells.
+        many: the number of groups.
+    """
     if not column.codec.ordered:
-        return np.arange(size)
-    cells = int(groups[len(column.codec.labels) - 1]) + 1
-    merged = np.arange(cells) // many
-    return np.concatenate([merged, merged[-1] + 1 + np.arange(size - cells)])
+        return whole
+    missing = column.size - len(column.codec.labels)
+    cells = len(whole) - missing
+    merged = whole[:cells] // many
+    return np.concatenate([merged, merged[-1] + 1 + np.arange(missing)])
 
 
 def _closed_pairs(obedience: Obedience, groups: Mapping[str, Codes]) -> dict[Clique, Mask]:
