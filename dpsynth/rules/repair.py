@@ -39,7 +39,7 @@ _UNIT = 16
 """Parts of a row to which aims are rounded."""
 _MEASURED, _TOGETHER, _OTHER = 16, 4, 2
 """Weights: of a measured pair, of one whose columns a rule relates, of any other."""
-_SINGLE = 1
+_SINGLE = 3
 """Weight of a column's own counts, relative to all its pairs together."""
 _INSIDE_CELL = 0.1
 """Weight of counts inside the table's cells, relative to those of cells: the draw has them by a guess."""
