@@ -100,6 +100,9 @@ class Asked:
 
 NOTHING_ELSE = Asked()
 
+LEAST_FOR_TOTAL = Fraction(1, 100)
+"""Least share of the budget for the number of rows, by which an empty table is told from a small one."""
+
 
 @dataclass(frozen=True)
 class Spending:
@@ -160,11 +163,16 @@ class Spending:
         return 1 - shares.domain - shares.cutoff - self._own(shares, asked) - shares.exam
 
     def _prices(self, share: Fraction, domain: Domain, asked: Asked) -> dict[Clique, Fraction]:
-        """The prices of the one-way questions, by their weights; a total that was asked keeps its price."""
+        """The prices of the one-way questions, by their weights; a total that was asked keeps its price.
+
+        By its weight alone the number of rows would be told too vaguely to tell a small table from an empty one.
+        """
         weights, allowance = one_way_weights(domain, self.near, self.public), self.budget * share
         paid: dict[Clique, Fraction] = {}
-        if () in weights and asked.total_price is not None:
-            paid[()] = asked.total_price
+        if () in weights:
+            own = allowance * weights[()] / sum(weights.values())
+            least = min(self.budget * LEAST_FOR_TOTAL, allowance / 2)
+            paid[()] = max(own, least) if asked.total_price is None else asked.total_price
         still = {clique: weight for clique, weight in weights.items() if clique not in paid}
         each = (allowance - sum(paid.values())) / (sum(still.values()) or 1)
         return {**paid, **{clique: each * weight for clique, weight in still.items()}}
