@@ -262,7 +262,9 @@ def cases() -> Iterator[Case]:
     )  # fmt: skip
     private = "unit: {column: person, max_rows: private, at_most: 8, missing: together}"
     yield single("rows-private", PEOPLE, f"privacy: {{{GAUSSIAN}, {private}}}", STATISTICS)
-    yield single("rows-private-laplace", PEOPLE, f"privacy: {{{LAPLACE}, {private}}}", STATISTICS)
+    yield single(
+        "rows-private-laplace", PEOPLE, f"privacy: {{{LAPLACE}, on_empty: go, {private}}}", STATISTICS
+    )
     yield single("found-rows-private", FOUND, f"privacy: {{epsilon: 8, delta: 1.0e-5, {private}}}")
     yield single("constraints", PEOPLE, gaussian, CONSTRAINTS, STATISTICS, SAMPLE)
     yield single("constraints-parts", PARTS, person)
@@ -277,6 +279,18 @@ def cases() -> Iterator[Case]:
     yield single("public-laplace", PEOPLE, laplace, "public_table: survey.csv", STRUCTURES["mst"], STATISTICS)
     yield single("public-fixed", PEOPLE, person, "public_table: survey.csv", STRUCTURES["fixed"], SAMPLE)
     yield single("every-type", EVERY_TYPE)
+    views = (
+        "publish: {statistics: [{crosstab: [sex, city]}, {crosstab: [city, grade]}], suppress_below: 10, "
+        "rounding: {base: 5, method: unbiased}, k_anonymity: {k: 3, quasi_identifiers: [sex, age, city], "
+        "l_diversity: {l: 2, sensitive: [grade]}}}"
+    )
+    yield single("views", PEOPLE, gaussian, views, SAMPLE)
+    yield single("sampled", PEOPLE, f"privacy: {{{GAUSSIAN}, {ROW}, sample_rate: 0.5}}", STATISTICS)
+    yield single("sampled-persons", PEOPLE, f"privacy: {{{GAUSSIAN}, {PERSON}, sample_rate: 0.5}}", SAMPLE)
+    yield single("without-exam", PEOPLE, f"privacy: {{{GAUSSIAN}, {PERSON}, split: {{exam: 0, cutoff: 0}}}}")
+    yield single("quantiles", PEOPLE, gaussian, "publish: {statistics: [{quantiles: income, by: sex}]}")
+    audiences = "audiences: {public: {epsilon: 0.5}, partners: {epsilon: 2}}"
+    yield single("audiences", PEOPLE, f"privacy: {{delta: 1.0e-6, {ROW}}}", audiences, STATISTICS, SAMPLE)
     same = "reuse: {same_period: true}"
     earlier = "reuse: {same_period: true, earlier_periods: true}"
     month = (FEW, MONTHLY, LEDGER, "structure: {method: auto}")

@@ -165,7 +165,7 @@ class Spending:
     def _prices(self, share: Fraction, domain: Domain, asked: Asked) -> dict[Clique, Fraction]:
         """The prices of the one-way questions, by their weights; a total that was asked keeps its price.
 
-        By its weight alone the number of rows would be told too vaguely to tell a small table from an empty one.
+        By its weight alone the number of rows would not tell a small table from an empty one.
         """
         weights, allowance = one_way_weights(domain, self.near, self.public), self.budget * share
         paid: dict[Clique, Fraction] = {}
