@@ -45,6 +45,8 @@ import pyarrow.parquet as pq
 
 import dpsynth
 from dpsynth.config import Spec, compiled
+from dpsynth.errors import Paused
+from dpsynth.lifecycle.result import Release
 
 RENAMED_YAML: Mapping[str, str] = {
     "within: sloped": "within: linear",
@@ -451,15 +453,24 @@ def record(folder: Path, only: str) -> int:
         with contextlib.chdir(home):
             for step in case.steps:
                 spec = dpsynth.load(f"{step.config}.yaml")
-                made = dpsynth.release(spec, period=step.period)
+                made = released(spec, period=step.period)
                 if step.cut:
                     cut(Path("outputs", spec.release, made.release_id))
                     Path("ledger.db").unlink()
-                    made = dpsynth.release(spec, resume=made.release_id)
+                    made = released(spec, resume=made.release_id)
                 found.append({"config": step.config, "release": spec.release, "id": made.release_id})
         Path(home, "steps.json").write_text(json.dumps(found, indent=2))
         print(f"{case.name:32} {time.perf_counter() - began:5.1f} s", flush=True)
     return 0
+
+
+def released(spec: Spec, *, period: str | None = None, resume: str | None = None) -> Release:
+    """A release, which goes on as it is wherever it pauses."""
+    while True:
+        try:
+            return dpsynth.release(spec, period=period, resume=resume)
+        except Paused as paused:
+            resume = paused.release_id
 
 
 def cut(bundle: Path) -> None:
@@ -543,7 +554,7 @@ def replayed(home: Path) -> tuple[list[str], dict[str, str]]:
             spec = dpsynth.load(f"{step['config']}.yaml")
             journal = resumed_at_its_end(bundle, step["release"], spec)
             before = charged(journal.read_bytes().splitlines())
-            made = dpsynth.release(spec, resume=step["id"])
+            made = released(spec, resume=step["id"])
             after = charged((made.folder / "private" / "journal.jsonl").read_bytes().splitlines())
             if after != before:
                 wrong.append(f"{step['id']}: {len(after) - len(before)} more lines in the journal")
