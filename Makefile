@@ -104,7 +104,7 @@ test-mutants: $(READY)
 schema: $(READY)
 	$(BIN)/python -m dpsynth.config.json_schema > schemas/dpsynth.schema.json.new
 	mv schemas/dpsynth.schema.json.new schemas/dpsynth.schema.json
-	$(BIN)/python -m dpsynth.publish.manifest_schema > schemas/manifest.schema.json.new
+	$(BIN)/python -m dpsynth.bundle.manifest_schema > schemas/manifest.schema.json.new
 	mv schemas/manifest.schema.json.new schemas/manifest.schema.json
 
 lock: $(READY)

@@ -35,12 +35,12 @@ from relations import posed
 from relations import released as released_raw
 
 import dpsynth
-from dpsynth.domain import compression as domain_compression
-from dpsynth.domain import joint_density
+from dpsynth.bundle import row_source
+from dpsynth.columns import compression as domain_compression
+from dpsynth.columns import joint_density
 from dpsynth.model import denoising, refined_sample, refinement, smoothing
-from dpsynth.publish import row_source
-from dpsynth.structure import auto, beside_the_tree, blocks, compression, forest, gain, pairs
-from dpsynth.structure.components import Components, Positions
+from dpsynth.strategy import auto, beside_the_tree, blocks, compression, forest, gain, pairs
+from dpsynth.strategy.components import Components, Positions
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ import numpy as np
 import yaml
 from coverage import Table, adult, three_way
 
-from dpsynth import pipeline
 from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError
-from dpsynth.lifecycle.beginning import Request
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
 from dpsynth.plan.plan import make_plan
-from dpsynth.structure import STRATEGIES, strategy_of
+from dpsynth.strategy import STRATEGIES, strategy_of
 
 ADULT = Path(__file__).resolve().parents[1] / "configs" / "adult.yaml"
 BY_NOISE = {

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 import dpsynth
-from dpsynth import pipeline
 from dpsynth.config import from_mapping
-from dpsynth.lifecycle.beginning import Request
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
 
 COLUMNS: dict[str, dict[str, object]] = {
     "age": {"type": "integer", "min": 0, "max": 109, "bins": 22},

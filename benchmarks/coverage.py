@@ -32,13 +32,14 @@ from coverage_tables import TABLES, Table
 from coverage_truth import Rows
 from numpy.typing import NDArray
 
-from dpsynth import open_bundle, pipeline
+from dpsynth import open_bundle
+from dpsynth.bundle import Provenance, StatisticTable, compute_statistics
+from dpsynth.bundle.recipient.bundle import Bundle
 from dpsynth.config import from_mapping
 from dpsynth.config.statistic_kinds import Asked, request_of
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.result import Release
-from dpsynth.publish import Provenance, StatisticTable, compute_statistics
-from dpsynth.recipient.bundle import Bundle
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.result import Release
 
 Numbers = NDArray[np.float64]
 MOST_TRIPLES = 60

@@ -32,11 +32,11 @@ from coded_tables import markdown
 from numpy.typing import NDArray
 
 import dpsynth
-from dpsynth.domain import numeric_codec
-from dpsynth.domain.codec import Codes
-from dpsynth.domain.column import Column
-from dpsynth.domain.layout import Layout, Part
-from dpsynth.domain.numeric_codec import NumericCodec
+from dpsynth.columns import numeric_codec
+from dpsynth.columns.codec import Codes
+from dpsynth.columns.column import Column
+from dpsynth.columns.layout import Layout, Part
+from dpsynth.columns.numeric_codec import NumericCodec
 
 FIGURES = ("mean", "90 %", "99 %")
 DECODINGS = ("middle", "uniform", "linear")

@@ -23,10 +23,10 @@ import pandas as pd
 from coded_tables import markdown
 from first_contact import TABLES, brought, compared
 
+from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.config import growing_bins
 from dpsynth.config.growing_bins import equal_starts, growing_starts, grows
-from dpsynth.curator.number_guesses import rounded
-from dpsynth.domain.numeric_codec import NumericCodec
+from dpsynth.wings.owner.assess.number_guesses import rounded
 
 Starts = Callable[[int, int, int], list[int]]
 _NOISE = 0.002

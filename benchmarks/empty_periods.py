@@ -20,10 +20,10 @@ import numpy as np
 import dpsynth
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.noises import noise_named
-from dpsynth.diagnostics import empty_table
-from dpsynth.domain.measurement import Measurement
-from dpsynth.lifecycle.inputs import inputs_of
+from dpsynth.columns.measurement import Measurement
+from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.plan.plan import Plan
+from dpsynth.statistics.single_columns import empty_table
 
 DEVIATIONS = (0, 1, 2, 3, 4, 5, 6)
 

@@ -106,8 +106,8 @@ def table(sizes: dict[str, int], rng: np.random.Generator) -> dict[str, np.ndarr
 
 def run(axis: str, value: float) -> dict[str, float]:
     """Fit one case in this process."""
-    from dpsynth.domain.domain import Domain
-    from dpsynth.domain.measurement import Measurement
+    from dpsynth.columns.domain import Domain
+    from dpsynth.columns.measurement import Measurement
     from dpsynth.model import estimate
 
     sizes, cliques, cells = case(axis, value)

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from dpsynth.domain.domain import Domain
-    from dpsynth.domain.measurement import Measurement
+    from dpsynth.columns.domain import Domain
+    from dpsynth.columns.measurement import Measurement
 
 Clique = tuple[str, ...]
 RHO = 0.0115
@@ -171,8 +171,8 @@ def build(name: str, folder: Path) -> Path:
 
 def load_problem(path: Path) -> tuple[Domain, list[Measurement]]:
     """The domain and the measurements of a problem's file."""
-    from dpsynth.domain.domain import Domain
-    from dpsynth.domain.measurement import Measurement
+    from dpsynth.columns.domain import Domain
+    from dpsynth.columns.measurement import Measurement
 
     with np.load(path, allow_pickle=False) as file:
         problem = json.loads(str(file["problem"]))

@@ -37,9 +37,9 @@ from scipy.special import gammaln
 from scipy.stats import chi2, kstest
 
 import dpsynth
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 from dpsynth.model import MarkovRandomField, estimate, load, sample
-from dpsynth.structure import STRATEGIES
+from dpsynth.strategy import STRATEGIES
 
 METHODS = ("rounding", "independent")
 DRAWN = 20_000

@@ -59,13 +59,13 @@ from coded_tables import markdown
 from made_tables import MADE
 
 import dpsynth
-from dpsynth.assess.row_sample import TypedRows, as_numbers
+from dpsynth.columns.formulas import value_of
+from dpsynth.columns.rules import rules_of
 from dpsynth.config.compiled import compiled
 from dpsynth.config.yaml_reader import parse_yaml
-from dpsynth.domain.formulas import value_of
 from dpsynth.errors import Paused
-from dpsynth.publish.verdict import USES, Verdict
-from dpsynth.rules import rules_of
+from dpsynth.statistics.verdict import USES, Verdict
+from dpsynth.wings.owner.assess.row_sample import TypedRows, as_numbers
 
 RAW = ("flights", "nlswork", "loans", "adult", "randhie")
 TABLES = (*RAW, *MADE)

@@ -27,14 +27,14 @@ import pandas as pd
 
 import dpsynth
 from dpsynth.config import Spec, compiled
-from dpsynth.lifecycle.aggregating import Aggregated, hold
-from dpsynth.lifecycle.answers import Measured
-from dpsynth.lifecycle.generating import fit_model, row_source, spread_over_values
-from dpsynth.local.contract import Contract, contract_of
-from dpsynth.local.estimates import local_answers
-from dpsynth.local.reports import Tally
-from dpsynth.randomisers.coins import dice
-from dpsynth.structure.strategy import Selection
+from dpsynth.pipeline.answers import Measured
+from dpsynth.pipeline.generating import fit_model, row_source, spread_over_values
+from dpsynth.strategy.strategy import Selection
+from dpsynth.wings.local.aggregating import Aggregated, hold
+from dpsynth.wings.local.contract import Contract, contract_of
+from dpsynth.wings.local.estimates import local_answers
+from dpsynth.wings.local.randomisers.coins import dice
+from dpsynth.wings.local.reports import Tally
 
 FILES = {"nltcs": ("nltcs.csv", "nltcs-domain.json"), "adult": ("adult-coded.csv", "adult-domain.json")}
 TRIPLES = 60

@@ -29,7 +29,7 @@ from coded_tables import DELTA, config_text, markdown, options, scores, tables_o
 
 import dpsynth
 from dpsynth.config import compiled
-from dpsynth.starter.examples import write_example
+from dpsynth.wings.owner.starter.examples import write_example
 
 KEYS = ("tvd1", "tvd2", "tvd3")
 PERSON = "person"

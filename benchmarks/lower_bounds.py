@@ -34,12 +34,12 @@ from pyarrow import csv
 from scipy.stats import beta
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
-from dpsynth.audit.lower_bounds import CONFIDENCE, LowerBound, lower_bound
-from dpsynth.audit.observed_door import Asked, Transcript
-from dpsynth.audit.replay import observe, replay
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
-from dpsynth.lifecycle.inputs import inputs_of
+from dpsynth.pipeline.inputs import inputs_of
+from dpsynth.wings.proof.audit.lower_bounds import CONFIDENCE, LowerBound, lower_bound
+from dpsynth.wings.proof.audit.observed_door import Asked, Transcript
+from dpsynth.wings.proof.audit.replay import observe, replay
 
 COLUMNS = ("one", "two", "three")
 ROWS_A_VALUE = {"row": 100, "person": 400}

@@ -23,15 +23,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from dpsynth.bundle import Provenance, compute_statistics
 from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, MemoryTable, Terms, load_rows
-from dpsynth.lifecycle.answers import Answers
-from dpsynth.lifecycle.measuring import Stage, measure_statistics
 from dpsynth.model import LeastSquares
+from dpsynth.pipeline.answers import Answers
+from dpsynth.pipeline.measuring import Stage, measure_statistics
 from dpsynth.plan.plan import make_plan
 from dpsynth.plan.steps import one_way_weights
-from dpsynth.publish import Provenance, compute_statistics
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
 
 KEY = b"k" * 32
 

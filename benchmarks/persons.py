@@ -38,9 +38,9 @@ import yaml
 from numpy.typing import NDArray
 
 import dpsynth
+from dpsynth.columns.column import Column
 from dpsynth.config import compiled, from_mapping
-from dpsynth.domain.column import Column
-from dpsynth.starter.examples import write_example
+from dpsynth.wings.owner.starter.examples import write_example
 
 DELTA = 1e-6
 WEIGHT = 60

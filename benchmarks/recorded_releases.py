@@ -46,7 +46,7 @@ import pyarrow.parquet as pq
 import dpsynth
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import Paused
-from dpsynth.lifecycle.result import Release
+from dpsynth.pipeline.result import Release
 
 RENAMED_YAML: Mapping[str, str] = {
     "within: sloped": "within: linear",

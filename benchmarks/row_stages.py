@@ -18,12 +18,12 @@ from typing import TypeVar
 import numpy as np
 from pyarrow import csv, parquet
 
-from dpsynth.domain.finished_table import Reading
-from dpsynth.domain.layout import DrawnRows
+from dpsynth.bundle.recipient.bundle import open_bundle
+from dpsynth.bundle.row_files import row_file
+from dpsynth.bundle.row_source import ENOUGH, PIECE
+from dpsynth.columns.finished_table import Reading
+from dpsynth.columns.layout import DrawnRows
 from dpsynth.model import Effort, chunk_draws, permuted, refined_rows
-from dpsynth.publish.row_files import row_file
-from dpsynth.publish.row_source import ENOUGH, PIECE
-from dpsynth.recipient.bundle import open_bundle
 
 PIECES = 2
 T = TypeVar("T")

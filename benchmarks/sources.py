@@ -36,21 +36,17 @@ import pyarrow as pa
 from pyarrow import csv, ipc, parquet
 
 from benchmarks.coded_tables import measured
-from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit.replay import observe
 from dpsynth.config import Spec
-from dpsynth.curator import (
-    Coding,
-    MemoryTable,
-    PartitionedRows,
-    load_table,
-    local_workers,
-    pieces_of_file,
-)
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.inputs import cells_of, file_of, inputs_of
+from dpsynth.curator import MemoryTable, load_table
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.inputs import cells_of, file_of, inputs_of
 from dpsynth.plan.occasion import Occasion
+from dpsynth.wings.cluster.dask_clusters import local_workers
+from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows
+from dpsynth.wings.cluster.pieces import pieces_of_file
+from dpsynth.wings.proof.audit.replay import observe
 from tests.databases import Postgres
 
 PLACES, PIECE, PIECES_OF_TEN = 20, 1_000_000, 10

@@ -187,7 +187,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--spine", default="dpsynth/pipeline.py:run", help="the function that runs all steps")
+    parser.add_argument(
+        "--spine", default="dpsynth/pipeline/spine.py:run", help="the function that runs all steps"
+    )
     parser.add_argument("--release", action="store_true")
     args = parser.parse_args()
     trees = modules(args.folder)

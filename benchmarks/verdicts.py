@@ -35,9 +35,9 @@ from coded_tables import markdown
 from first_contact import RAW, accepted, path_of, read_texts
 from made_tables import MADE
 
-from dpsynth.domain.column import Column
-from dpsynth.publish.verdict import USABLE, USES, Verdict
-from dpsynth.recipient import open_bundle
+from dpsynth.bundle.recipient import open_bundle
+from dpsynth.columns.column import Column
+from dpsynth.statistics.verdict import USABLE, USES, Verdict
 
 CHOSEN_ON = (*RAW, "persons", "households", "titanic", "nltcs", "fire")
 """Tables on which the thresholds of verdicts were chosen."""

@@ -17,11 +17,11 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
 from dpsynth.accounting.measures import GDP
 from dpsynth.config import Spec, compiled
+from dpsynth.figures import guess_percent
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.plan.expected_errors import column_errors
 from dpsynth.plan.plan import make_plan
-from dpsynth.presentation.figures import guess_percent
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
 
 PICTURES = Path(__file__).parent / "pictures"
 

@@ -15,8 +15,8 @@ from prefect.events import emit_event
 from prefect.states import Failed
 
 from dpsynth.errors import BudgetRefused, DpsynthError, Interrupted, StepFailed
-from dpsynth.lifecycle.result import Release
-from dpsynth.lifecycle.steps import guarded
+from dpsynth.pipeline.result import Release
+from dpsynth.pipeline.steps import guarded
 
 _KINDS: Mapping[type[DpsynthError], str] = {BudgetRefused: "refused", Interrupted: "interrupted"}
 

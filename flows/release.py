@@ -1,4 +1,4 @@
-"""The release as a Prefect flow: one task for each step of ``dpsynth.pipeline``.
+"""The release as a Prefect flow: one task for each step of ``dpsynth.pipeline.spine``.
 
 Invariant: Prefect sees paths, ids, step names and shares of long steps. Arguments and results of a step stay
 in this process, in closures. No result is persisted or cached, and no step is retried. Only public messages
@@ -33,10 +33,10 @@ from prefect.states import Failed
 from dpsynth.config import load
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.progress import StepWatcher, watched
-from dpsynth.lifecycle.release_run import ReleaseRun
-from dpsynth.pipeline import run
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.progress import StepWatcher, watched
+from dpsynth.pipeline.release_run import ReleaseRun
+from dpsynth.pipeline.spine import run
 from dpsynth.plan.occasion import occasion_of
 from dpsynth.plan.reservation import table_of
 from flows.ending import completed, failed

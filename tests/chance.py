@@ -37,7 +37,13 @@ from opendp.mod import Measurement
 
 from tests.forked import in_child
 
-ROOMS = ("tests/guarantee", "tests/accounting", "tests/curator", "tests/randomisers", "tests/audit")
+ROOMS = (
+    "tests/guarantee",
+    "tests/accounting",
+    "tests/curator",
+    "tests/wings/local/randomisers",
+    "tests/wings/proof/audit",
+)
 UNSEEDED = "a generator without a seed"
 _OURS = ("dpsynth", "tests", "flows")
 _WALL = 3600.0

@@ -13,19 +13,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
-from dpsynth.domain.codec import INVALID, Codec
-from dpsynth.domain.column import Column
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.estimates import Estimates
-from dpsynth.domain.finer_counts import FinerCounts, Pieces
-from dpsynth.domain.measurement import Measurement, mean_absolute_error, noise_variance
-from dpsynth.domain.number_texts import PLAIN
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch, Search
-from dpsynth.domain.sums import Centring, MeasuredSums
-from dpsynth.domain.workload import Workload
+from dpsynth.columns.codec import INVALID, Codec
+from dpsynth.columns.column import Column
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.estimates import Estimates
+from dpsynth.columns.finer_counts import FinerCounts, Pieces
+from dpsynth.columns.measurement import Measurement, mean_absolute_error, noise_variance
+from dpsynth.columns.number_texts import PLAIN
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch, Search
+from dpsynth.columns.sums import Centring, MeasuredSums
+from dpsynth.columns.workload import Workload
 from dpsynth.model import estimate
-from dpsynth.structure.strategy import Problem
+from dpsynth.strategy.strategy import Problem
 
 UNLIMITED = Fraction(10**9)
 

@@ -123,7 +123,7 @@ def test_release_files_that_openssl_signs_are_verified_and_changed_ones_are_not(
     wheel: Path, tmp_path: Path
 ) -> None:
     """The commands of SECURITY.md, with a key that `dpsynth keygen` makes."""
-    from dpsynth.publish.signature import make_key
+    from dpsynth.bundle.signature import make_key
 
     make_key(tmp_path / "release-key.pem")
     sums = tmp_path / "SHA256SUMS"

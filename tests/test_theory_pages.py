@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from dpsynth.cli.app import app
-from dpsynth.explain import subject
+from dpsynth.wings.proof.explain import subject
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROW = re.compile(r"^\| .*`(?:dpsynth|flows)/.*\|$", re.MULTILINE)
@@ -26,7 +26,8 @@ def wrong(text: str) -> list[str]:
         path = DOCS.parent / file
         if not path.is_file() or f"def {test}(" not in path.read_text(encoding="utf-8"):
             missing.append(f"{file}::{test}")
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    group = get_command(app)
+    commands = {name: group.get_command(None, name) for name in group.list_commands(None)}  # type: ignore[attr-defined, arg-type]
     for name, rest in COMMAND.findall(text):
         options = {option for p in commands[name].params for option in p.opts} if name in commands else set()
         if name not in commands or not set(re.findall(r"--[a-z-]+", rest)) <= options:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -21,19 +20,15 @@ from typer.main import get_command
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, recipient_commands
-from dpsynth.cli.attack_command import attack
-from dpsynth.cli.audit_command import audit
-from dpsynth.cli.check_command import check
-from dpsynth.cli.evaluate_command import evaluate
-from dpsynth.cli.explain_command import explain
-from dpsynth.cli.local_commands import aggregate, collect
 from dpsynth.cli.manifest_command import manifest
 from dpsynth.cli.plan_command import plan
-from dpsynth.cli.printing import print_yaml, say_what_the_terminal_can
+from dpsynth.cli.printing import say_what_the_terminal_can
 from dpsynth.cli.report_command import report
+from dpsynth.cli.wing_commands import CommandsOfAll
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, spelt_out
 
 app = typer.Typer(
+    cls=CommandsOfAll,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -42,16 +37,9 @@ app = typer.Typer(
 
 app.add_typer(ledger_commands.app, name="ledger")
 app.command()(plan)
-app.command()(check)
-app.command()(explain)
-app.command()(attack)
-app.command()(audit)
-app.command()(evaluate)
+app.add_typer(recipient_commands.app)
 app.command()(report)
 app.command()(manifest)
-app.command()(collect)
-app.command()(aggregate)
-app.add_typer(recipient_commands.app)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
@@ -122,7 +110,6 @@ def run(  # noqa: PLR0913 (options of a command)
     """Run a release; the last line printed is the bundle's folder."""
     from dpsynth.cli.release_command import (
         Wanted,
-        let_arrow_start_without_pandas,
         run_flow,
         run_plainly,
         through_prefect,
@@ -137,8 +124,10 @@ def run(  # noqa: PLR0913 (options of a command)
         return
     signal.signal(signal.SIGTERM, _interrupt)
     if rehearse:
-        let_arrow_start_without_pandas()
         from dpsynth.cli import rehearsal
+        from dpsynth.cli.arrow_start import let_arrow_start_without_pandas
+
+        let_arrow_start_without_pandas()
 
         rehearsal.run(config, out, rows, period, resume)
         return
@@ -189,60 +178,6 @@ def serve(
     from flows.schedule import serve_all
 
     serve_all(served, out, lambda sentence: print(sentence, flush=True), stop)
-
-
-@app.command()
-def init(
-    thing: Annotated[
-        Path, typer.Argument(metavar="TABLE|DESCRIPTION", help="A table, or a description of one.")
-    ],
-    table: Annotated[
-        Path | None, typer.Option(help="With a description: the table. Its header gives the columns' order.")
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option("--format", help="What it is, where name and contents don't say: see docs/starting.md."),
-    ] = None,
-    pick: Annotated[str | None, typer.Option(help="Which table of a description of several.")] = None,
-    look: Annotated[
-        bool, typer.Option("--look", help="Read the private table, and guess what is missing from it.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="The file to write; - prints it.")] = None,
-) -> None:
-    """Write a first config from a table's header alone, or from a description of the table."""
-    from dpsynth.starter import draft_of, guessed, must_be_new, release_name, starter_text, write_starter
-
-    draft = draft_of(thing, table=table, form=form, pick=pick)
-    name = release_name(draft.table or str(thing))
-    target = out or Path(f"{name}.yaml")
-    printed = target == Path("-")
-    if not printed:
-        must_be_new(target)
-    if look:
-        from dpsynth.assess.profiling import look_at
-
-        draft = guessed(draft, look_at(draft.table, draft.form, draft.to_look_at, draft.person))
-    print(" ".join(draft.summary()), file=sys.stderr)
-    command = shlex.join(["dpsynth", *sys.argv[1:]])
-    if printed:
-        print_yaml(starter_text(draft, name, None, command))
-        return
-    print(write_starter(draft, target, command))
-    print(f"Now go through the list under review at the end of {target}.", file=sys.stderr)
-
-
-@app.command()
-def example(
-    name: Annotated[
-        str, typer.Argument(help="randhie, randhie-found, randhie-monthly, adult or minimal.")
-    ] = "randhie",
-    folder: Annotated[Path, typer.Option(help="Where to write it.")] = Path(),
-) -> None:
-    """Write an example config, and its table where the demo extra is installed."""
-    from dpsynth.starter.examples import write_example
-
-    for path in write_example(name, folder):
-        print(path)
 
 
 @app.command()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Ledger
     from dpsynth.ledger.runway import Ticks
     from dpsynth.ledger.views import AccountView
-    from dpsynth.lifecycle.ending import Ending
+    from dpsynth.pipeline.ending import Ending
 
 app = typer.Typer(no_args_is_help=True, help="What was spent on each dataset, and what is left.")
 
@@ -237,7 +237,7 @@ def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
     """End a release that will not be finished, charged with its journal, or in full if that is no bound."""
     place = _place(ledger, head, config)
     why = _said(reason)
-    from dpsynth.lifecycle.ending import Ending
+    from dpsynth.pipeline.ending import Ending
 
     ending = Ending.of(place.open(), release_id, lambda: journal or _journal(place.spec, out, release_id))
     print(ending.sentence)
@@ -265,7 +265,7 @@ def abandon_of(config: Path, out: Path, release_id: str) -> None:
             )
         return path
 
-    from dpsynth.lifecycle.ending import Ending
+    from dpsynth.pipeline.ending import Ending
 
     ending = Ending.of(place.open(), release_id, found)
     print(ending.sentence)
@@ -400,7 +400,7 @@ def _journal(spec: Spec | None, out: Path, release_id: str) -> Path | None:
     """The journal of an unfinished release of a config."""
     if spec is None:
         return None
-    from dpsynth.lifecycle.folders import unfinished_journal
+    from dpsynth.pipeline.folders import unfinished_journal
 
     return unfinished_journal([out / spec.release], release_id, f"dpsynth run CONFIG --resume {release_id}")
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpsynth.cli.printing import json_text
 from dpsynth.cli.report_command import public_folder
+from dpsynth.errors import ConfigError
+from dpsynth.wing import Point
+
+REGISTRY_ENTRY = Point[Callable[[Mapping[str, Any]], dict[str, object]]]("registry entry")
+"""From a manifest to an entry of the Differential Privacy Deployments Registry."""
 
 
 def manifest(
@@ -23,14 +29,16 @@ def manifest(
     ] = False,
 ) -> None:
     """Print a release's manifest as JSON."""
-    from dpsynth.publish.registry import registry_entry
-    from dpsynth.publish.report_source import damaged, read_manifest
+    from dpsynth.bundle.report_source import damaged, read_manifest
 
     public = public_folder(bundle)
     found = read_manifest(public)
     if registry:
+        entry = REGISTRY_ENTRY.filled()
+        if entry is None:
+            raise ConfigError("--registry needs the wing proof, which is not installed here.")
         try:
-            found = registry_entry(found)
+            found = entry(found)
         except (LookupError, TypeError, ValueError, AttributeError):
             raise damaged(public) from None
     print(json_text(found))

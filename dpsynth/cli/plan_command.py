@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -17,9 +17,21 @@ from dpsynth.cli.accountants_table import print_accountants
 from dpsynth.cli.plan_errors import Facts, errors_in_words, sampling_in_words
 from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError
+from dpsynth.wing import Point
 
 if TYPE_CHECKING:
     from dpsynth.config import Spec
+
+
+class PrintPlan(Protocol):
+    """Prints what a collection under trust: local would protect, ask and tell."""
+
+    def __call__(self, spec: Spec, respondents: int | None, *, detail: bool, as_json: bool) -> None:
+        """Print it, in words or as JSON."""
+        ...
+
+
+WITHOUT_CURATOR: Point[PrintPlan] = Point("plan without a curator")
 
 
 def plan(
@@ -42,9 +54,9 @@ def plan(
     source: Annotated[str | None, typer.Option(help="A table to use in place of the config's.")] = None,
 ) -> None:
     """Say what a release would protect, cost and tell; reads no data."""
-    from dpsynth.cli.release_command import let_arrow_start_without_pandas
+    from dpsynth.cli.arrow_start import let_arrow_start_without_pandas
     from dpsynth.config import load
-    from dpsynth.lifecycle.forecast import SHARE, accountants, forecast
+    from dpsynth.pipeline.forecast import SHARE, accountants, forecast
 
     if error is not None and rows is None:
         raise ConfigError("--error has no use without --rows: it is a share of the rows.")
@@ -54,7 +66,12 @@ def plan(
     if side_by_side and spec.trust == "local":
         raise ConfigError("--accountants has no use with trust: local: a respondent's epsilon counts.")
     if spec.trust == "local":
-        _plan_local(spec, rows, error, detail=detail, as_json=as_json)
+        if error is not None:
+            raise ConfigError("--error has no use with trust: local.")
+        without_curator = WITHOUT_CURATOR.filled()
+        if without_curator is None:
+            raise ConfigError("trust: local needs the wing local, which is not installed here.")
+        without_curator(spec, rows, detail=detail, as_json=as_json)
         return
     let_arrow_start_without_pandas()
     facts = forecast(spec, rows, SHARE if error is None else error / 100)
@@ -64,23 +81,6 @@ def plan(
         print(json_text(facts))
     else:
         describe(facts, detail=detail)
-
-
-def _plan_local(spec: Spec, rows: int | None, error: float | None, *, detail: bool, as_json: bool) -> None:
-    """Say what a collection under trust: local would protect, ask and tell."""
-    from dpsynth.cli.local_plan import local_plan_in_words
-    from dpsynth.lifecycle.collecting import contract_for
-    from dpsynth.local.forecast import local_forecast
-
-    if error is not None:
-        raise ConfigError("--error has no use with trust: local.")
-    facts = local_forecast(contract_for(spec), rows)
-    if as_json:
-        print(json_text(facts))
-        return
-    for line in local_plan_in_words(facts, detail=detail):
-        print(line)
-    print("No data was read." if detail else "No data was read. More with --detail: every question.")
 
 
 def describe(facts: Facts, *, detail: bool = False) -> None:
@@ -159,7 +159,7 @@ def _audiences(tiers: Sequence[Facts]) -> Iterator[str]:
 
 
 def _guess(facts: Facts) -> str:
-    from dpsynth.presentation.figures import guess_percent
+    from dpsynth.figures import guess_percent
 
     return guess_percent(facts["epsilon"], facts["delta"])
 

@@ -127,7 +127,7 @@ _READ = {
 
 def _read(engine: Facts) -> Iterator[str]:
     """The bytes that are read of the source, by declared columns and rows."""
-    from dpsynth.presentation.figures import size_in_words
+    from dpsynth.figures import size_in_words
 
     kind, _, packed = engine["source"].partition(".")
     if kind not in _READ:
@@ -140,7 +140,7 @@ def _read(engine: Facts) -> Iterator[str]:
 
 def _engine(engine: Facts) -> Iterator[str]:
     """The bytes read, the coded rows, where they lie, and time and memory of so many rows."""
-    from dpsynth.presentation.figures import size_in_words
+    from dpsynth.figures import size_in_words
 
     yield from _read(engine)
     memory = size_in_words(engine["memory"])

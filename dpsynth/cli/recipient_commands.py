@@ -30,7 +30,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a bundle: files, manifest, statistics, guarantee, signature. The exit code is 0 if it is good."""
-    from dpsynth.recipient.verification import verified
+    from dpsynth.bundle.recipient.verification import verified
 
     found = verified(bundle, key)
     if as_json:
@@ -51,7 +51,7 @@ def verify(
 @app.command()
 def keygen(file: Annotated[Path, typer.Argument(help="The new file of the private key.")]) -> None:
     """Make a key that signs bundles: a private file, and a public key to make known."""
-    from dpsynth.publish.signature import make_key
+    from dpsynth.bundle.signature import make_key
 
     key = make_key(file)
     print(f"{file} holds the private key. Whoever has it can sign in your name; keep it off shared disks.")
@@ -72,8 +72,8 @@ def query(
     ] = None,
 ) -> None:
     """Answer a question from what a bundle publishes: estimate, interval and basis; it costs no privacy."""
-    from dpsynth.recipient import open_bundle
-    from dpsynth.recipient.set_overlap import Asked, default_memory
+    from dpsynth.bundle.recipient import open_bundle
+    from dpsynth.bundle.recipient.set_overlap import Asked, default_memory
 
     if as_json and as_csv:
         raise ConfigError("--json and --csv contradict each other. Give one of them, or none.")
@@ -103,9 +103,9 @@ def sample(
     seed: Annotated[int | None, typer.Option(min=0, help="Makes the rows repeatable.")] = None,
 ) -> None:
     """Draw more synthetic rows from a bundle, refined like the released ones; it costs no privacy."""
-    from dpsynth.recipient import open_bundle
-    from dpsynth.recipient.more_rows import more_rows
-    from dpsynth.recipient.row_files import print_rows, write_rows
+    from dpsynth.bundle.recipient import open_bundle
+    from dpsynth.bundle.recipient.more_rows import more_rows
+    from dpsynth.bundle.recipient.row_files import print_rows, write_rows
 
     opened = open_bundle(bundle)
     tables = more_rows(opened, rows, given, seed)

@@ -11,13 +11,20 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpsynth.cli.arrow_start import let_arrow_start_without_pandas
+from dpsynth.wing import Point
+
 if TYPE_CHECKING:
     from dpsynth.config import Spec
-    from dpsynth.lifecycle.beginning import Request
+    from dpsynth.pipeline.beginning import Request
+
+NEVER_CHECKED: Point[Callable[[Path, Spec], str]] = Point("never checked")
+"""From a config's file and its spec to a sentence if it was never checked against its table, or ""."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class Wanted:
     @property
     def request(self) -> Request:
         """The request to the steps of a release."""
-        from dpsynth.lifecycle.beginning import Request
+        from dpsynth.pipeline.beginning import Request
 
         return Request(self.out, self.resume, self.period)
 
@@ -50,8 +57,8 @@ def run_plainly(wanted: Wanted) -> Path:
     """Run the steps as plain functions; the bundle's folder."""
     let_arrow_start_without_pandas()
     from dpsynth.config import load
-    from dpsynth.lifecycle.progress import lines_for_steps
-    from dpsynth.pipeline import run
+    from dpsynth.pipeline.progress import lines_for_steps
+    from dpsynth.pipeline.spine import run
 
     spec = _noted(load(wanted.config, source=wanted.source))
     request = replace(wanted.request, notice=_unchecked(wanted, spec))
@@ -68,8 +75,8 @@ def run_flow(wanted: Wanted) -> Path:
     """
     let_arrow_start_without_pandas()
     from dpsynth.config import load
-    from dpsynth.lifecycle.beginning import check_beginning
-    from dpsynth.lifecycle.progress import lines_for_steps
+    from dpsynth.pipeline.beginning import check_beginning
+    from dpsynth.pipeline.progress import lines_for_steps
 
     spec = _noted(load(wanted.config, source=wanted.source))
     check_beginning(spec, wanted.request)
@@ -115,9 +122,8 @@ def _noted(spec: Spec) -> Spec:
 
 def _unchecked(wanted: Wanted, spec: Spec) -> str:
     """The sentence for a config that was never checked; "" for a release that was told so when it began."""
-    from dpsynth.cli.checked_mark import never_checked
-
-    return "" if wanted.resume else never_checked(wanted.config, spec)
+    never_checked = NEVER_CHECKED.filled()
+    return "" if wanted.resume or never_checked is None else never_checked(wanted.config, spec)
 
 
 def through_prefect() -> bool:
@@ -142,30 +148,6 @@ def _names_a_server(settings: Path) -> bool:
     except OSError:
         return False
     return any(sign in text for sign in ("prefect_api_url", "[api]", "api.url", "[tool.prefect"))
-
-
-class _NoPandas:
-    """An import finder that hides pandas."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Refuse pandas and leave all other modules to the next finders."""
-        del path, target
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
-def let_arrow_start_without_pandas() -> None:
-    """Make the first Arrow array while pandas is hidden.
-
-    Arrow imports pandas at its first array, 0.6 s and 100 MB, only to recognise a Series;
-    it looks once, and pandas works as ever afterwards (apache/arrow issue 34994).
-    """
-    import pyarrow as pa
-
-    sys.meta_path.insert(0, _NoPandas())  # type: ignore[arg-type]
-    pa.array([0])
-    sys.meta_path.pop(0)
 
 
 def _note(sentence: str) -> None:

@@ -23,8 +23,8 @@ def report(
     """Write a release's report anew, from its public files alone."""
     from jinja2 import TemplateError
 
-    from dpsynth.publish.pages import report_html
-    from dpsynth.publish.report_source import REPORT, damaged, read_source
+    from dpsynth.bundle.pages import report_html
+    from dpsynth.bundle.report_source import REPORT, damaged, read_source
 
     public = public_folder(bundle)
     source = read_source(public)

@@ -13,14 +13,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
-from dpsynth.config.declaration import Declared, Described, column_of
-from dpsynth.config.expected import EXPECTED_HELP, Expected
-from dpsynth.config.missing import MISSING_HELP, Missing, check_default
-from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text, one_of
-from dpsynth.config.schema_reading import spanned
-from dpsynth.config.section import Later, Section, refused
-from dpsynth.domain.calendar_codec import (
+from dpsynth.columns.calendar_codec import (
     FINER,
     PARTS,
     STEPS,
@@ -29,9 +22,16 @@ from dpsynth.domain.calendar_codec import (
     fine_enough,
     unit_number,
 )
-from dpsynth.domain.column import Column
-from dpsynth.domain.moment_fields import Moments
-from dpsynth.domain.moment_formats import ISO, MomentFormat, MomentKind
+from dpsynth.columns.column import Column
+from dpsynth.columns.moment_fields import Moments
+from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind
+from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
+from dpsynth.config.declaration import Declared, Described, column_of
+from dpsynth.config.expected import EXPECTED_HELP, Expected
+from dpsynth.config.missing import MISSING_HELP, Missing, check_default
+from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text, one_of
+from dpsynth.config.schema_reading import spanned
+from dpsynth.config.section import Later, Section, refused
 
 _FORMAT_HELP = "How cells are written, in strptime's codes such as %d/%m/%Y. Left out: ISO 8601, {iso}."
 _LONGEST_FORMAT = 60

@@ -12,6 +12,9 @@ from typing import Annotated, ClassVar, Literal, Self, cast
 import pyarrow as pa
 from pydantic import Field, model_validator
 
+from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.column import MISSING_LABEL, Column, distinct_label
+from dpsynth.columns.search import ValueSearch
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.declaration import Declared, Described, column_of
 from dpsynth.config.expected import EXPECTED_HELP, Expected
@@ -29,9 +32,6 @@ from dpsynth.config.scalars import EMPTY, Checked, Flag, JsonSchema, Text, Whole
 from dpsynth.config.schema_reading import named_values, value_labels
 from dpsynth.config.section import Section, refused
 from dpsynth.config.yaml_reader import Value
-from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
-from dpsynth.domain.column import MISSING_LABEL, Column, distinct_label
-from dpsynth.domain.search import ValueSearch
 
 _LARGEST_INTEGER = 10**15
 DEFAULT_MOST = 100

@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from dpsynth.columns.layout import Layout
 from dpsynth.config.calendar_columns import DateColumn, DatetimeColumn, TimeColumn
 from dpsynth.config.category_columns import BooleanColumn, CategoryColumn, OrderedColumn
 from dpsynth.config.declaration import Declaration
@@ -23,7 +24,6 @@ from dpsynth.config.numeric_columns import IntegerColumn, NumberColumn
 from dpsynth.config.scalars import one_of
 from dpsynth.config.section import Section, nearest, refused
 from dpsynth.config.text_columns import TextColumn
-from dpsynth.domain.layout import Layout
 
 KINDS: Mapping[str, type[Declaration]] = {
     "integer": IntegerColumn,

@@ -11,19 +11,19 @@ from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
 
+from dpsynth.columns.column import Column, domain_of
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.public_marginals import PublicMarginals
+from dpsynth.columns.rules import Rules, rules_of
+from dpsynth.columns.units_by_rows import ranges_of_rows
+from dpsynth.columns.workload import Workload
 from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person
 from dpsynth.config.public_marginals import public_marginals_of
 from dpsynth.config.publication import Publish
 from dpsynth.config.statistic_kinds import Mean, Quantiles, Sum
-from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.layout import Layout
-from dpsynth.domain.public_marginals import PublicMarginals
-from dpsynth.domain.units_by_rows import ranges_of_rows
-from dpsynth.domain.workload import Workload
-from dpsynth.rules import Rules, rules_of
 
 _PAIR = 2
 

@@ -6,10 +6,12 @@ quote. It holds no text of pydantic's, and never the value of a key that may hol
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dpsynth.config.section import NOT_YET, REFUSED
+from dpsynth.config.section import NESTED, NOT_YET, REFUSED
 from dpsynth.config.yaml_reader import Document, KeyPath
 
 SHOWN = 4
@@ -56,11 +58,21 @@ def paragraph(error: ValidationError, document: Document) -> str:
 
 
 def _located(error: ValidationError, document: Document) -> list[tuple[KeyPath, ErrorDetails]]:
-    details = error.errors(include_url=False, include_input=False)
+    details = list(_flat(error.errors(include_url=False, include_input=False)))
     located = [(_path(detail, document), detail) for detail in details]
     # pydantic counts the valid items of a list: one bad item also makes a list of one too short.
     deeper = {path[:-1] for path, _ in located if path}
     return [(path, d) for path, d in located if d["type"] != "too_short" or path not in deeper]
+
+
+def _flat(details: Iterable[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """The errors, each nested one with its whole path."""
+    for detail in details:
+        if detail["type"] != NESTED:
+            yield detail
+            continue
+        for inner in _flat(detail["ctx"]["errors"]):
+            yield {**inner, "loc": (*detail["loc"], *inner["loc"])}
 
 
 def _path(detail: ErrorDetails, document: Document) -> KeyPath:

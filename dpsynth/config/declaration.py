@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
+from dpsynth.columns.codec import Codec
+from dpsynth.columns.column import Column
+from dpsynth.columns.layout import Part
+from dpsynth.columns.search import Search
 from dpsynth.config.missing import Rule, distinct_of, markers_of
 from dpsynth.config.yaml_reader import Value
-from dpsynth.domain.codec import Codec
-from dpsynth.domain.column import Column
-from dpsynth.domain.layout import Part
-from dpsynth.domain.search import Search
 
 Declared = dict[str, Value]
 """Keys of one column's declaration, in the order in which they are written."""

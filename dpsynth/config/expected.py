@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
+from dpsynth.columns.column import Column
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Number
 from dpsynth.config.section import nearest, refused
-from dpsynth.domain.column import Column
 
 ONE_VALUE = "one_value"
 _KEYS = ("missing", "other", "default", "first", "last", ONE_VALUE)

@@ -7,18 +7,23 @@ are read. Every Spec can be run: keys for features that don't exist yet are refu
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from math import prod
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules import RuleRefused, condition_of
+from dpsynth.columns.search import ValueSearch
 from dpsynth.config.audiences import Audience, Promise, check_audiences, promises_of, with_largest_epsilon
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
 from dpsynth.config.engine import Engine
 from dpsynth.config.expected import check_expected
+from dpsynth.config.files.place import same_table
 from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.local import TRUSTS, Local, Trust, check_local, refuse_central_keys, refuse_local_keys
 from dpsynth.config.methods import METHODS
@@ -35,13 +40,8 @@ from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
 from dpsynth.config.source import InMemory, Source
 from dpsynth.config.structure import Structure
-from dpsynth.config.views import check_views
-from dpsynth.domain.column import Column
-from dpsynth.domain.layout import Layout
-from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
-from dpsynth.files.place import same_table
-from dpsynth.rules import RuleRefused, condition_of
+from dpsynth.wing import Point
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
@@ -52,6 +52,9 @@ NAMELESS = (
     "the ledger knows a table in memory by its name alone. Give it one, the same whenever it is released"
 )
 LOUD_DELTA = Decimal("1e-4")
+
+CHECK_OF_VIEWS: Point[Callable[[Publish, Mapping[str, Column]], None]] = Point("check of views")
+"""Refuses views that the columns can't give."""
 
 _RELEASE_WORDS = (
     "a name of letters, digits, '.', '_' and '-' that starts with a letter or digit, since it names a folder "
@@ -275,7 +278,13 @@ class Spec(Section):
         written = {name: column for name, column in columns.items() if not column.part_of}
         for name, place in () if view is None else view.named:
             self._modelled(name, written, "publish", "k_anonymity", *place)
-        check_views(self.publish, columns)
+        if self.publish.views:
+            check = CHECK_OF_VIEWS.filled()
+            if check is None:
+                raise refused(
+                    "asks for views, which need the wing proof; it is not installed here", "publish"
+                )
+            check(self.publish, columns)
 
     def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:
         if name in self.columns and name not in columns:

@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from dpsynth.columns.surrogates import Surrogates
 from dpsynth.config.declaration import Declared, Described
 from dpsynth.config.missing import cell_text
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema
 from dpsynth.config.section import Section, refused
-from dpsynth.domain.surrogates import Surrogates
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ Invariant: a layout that passes can be decoded for every draw.
 
 from __future__ import annotations
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.derived import Derived
+from dpsynth.columns.expression import Reference
+from dpsynth.columns.layout import FormulaRefused, Layout, companion
 from dpsynth.config.section import nearest, refused
-from dpsynth.domain.column import Column
-from dpsynth.domain.derived import Derived
-from dpsynth.domain.expression import Reference
-from dpsynth.domain.layout import FormulaRefused, Layout, companion
 
 
 def check_layout(layout: Layout) -> None:

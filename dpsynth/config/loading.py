@@ -8,13 +8,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dpsynth.config.complaints import paragraph
+from dpsynth.config.files.form import named_form
 from dpsynth.config.grammar import Spec
 from dpsynth.config.plain_values import plain_mapping
 from dpsynth.config.review import refuse_guessed
 from dpsynth.config.source import InMemory, Source
 from dpsynth.config.yaml_reader import Document, Value, read_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.files.form import named_form
 
 
 def load(path: str | Path, *, source: str | None = None) -> Spec:

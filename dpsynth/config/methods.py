@@ -1,7 +1,7 @@
 """Registry of the methods that ``structure.method`` may name, one line each.
 
 The line of a method holds the facts that the configuration and a plan need. Its algorithm is in the file
-of the same name in ``dpsynth.structure``. The checks on loading, the error messages, the JSON Schema and the
+of the same name in ``dpsynth.strategy``. The checks on loading, the error messages, the JSON Schema and the
 registry of strategies are all made from these lines.
 
 Invariant: made of public facts; nothing here depends on a table.
@@ -18,7 +18,7 @@ class Method:
     """A structure method: the facts that the configuration and a plan need.
 
     Attributes:
-        name: the word in the config, and the name of the file in ``dpsynth.structure``.
+        name: the word in the config, and the name of the file in ``dpsynth.strategy``.
         does: the rest of a sentence that begins with the name, such as "measures a tree of pairs".
         chooses: True if the structure step asks questions: private choices or noisy distances.
         measures: True if the marginals step asks questions: columns are measured together.

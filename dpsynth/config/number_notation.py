@@ -9,9 +9,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.columns.number_texts import PLAIN, NumberFormat
 from dpsynth.config.scalars import Checked, Choice, JsonSchema, Whole
 from dpsynth.config.section import Section, refused
-from dpsynth.domain.number_texts import PLAIN, NumberFormat
 
 FORMAT_HELP = "How numbers are written. Left out: plainly, such as -1234.5."
 

@@ -17,6 +17,9 @@ from typing import Annotated, ClassVar, Literal, Self, cast
 import numpy as np
 from pydantic import Field, model_validator
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.numeric_codec import NumericCodec, default_decimals
+from dpsynth.columns.search import Edges, NumberSearch
 from dpsynth.config.bins import BOUNDS_HELP, DEFAULT_BINS, EDGES_HELP, ONE_A_VALUE, WITHIN_HELP, Bins
 from dpsynth.config.declaration import Declared, Described, column_of
 from dpsynth.config.expected import EXPECTED_HELP, Expected
@@ -33,9 +36,6 @@ from dpsynth.config.scalars import Choice, Number, Whole
 from dpsynth.config.schema_reading import edges_of, format_of, number_bins, whole_bins
 from dpsynth.config.section import Section, refused, without_default
 from dpsynth.config.yaml_reader import Value
-from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericCodec, default_decimals
-from dpsynth.domain.search import Edges, NumberSearch
 
 _LARGEST_INTEGER = 10**15
 _LARGEST_STEP = 2**53

@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dpsynth.columns.slices import Slice, label_of, span_of, value_of
 from dpsynth.config.scalars import Choice, ColumnName, Flag
 from dpsynth.config.section import Section
-from dpsynth.domain.slices import Slice, label_of, span_of, value_of
 from dpsynth.errors import ConfigError
 
 Every = Literal["day", "week", "month", "quarter", "year", "value"]

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, PrivateAttr, model_validator
 
+from dpsynth.columns.codec import INVALID
+from dpsynth.columns.column import Column
+from dpsynth.columns.public_marginals import Contradiction, PublicMarginal, PublicMarginals
 from dpsynth.config.scalars import ColumnName, Number, Text
 from dpsynth.config.section import Section, refused, unrepeated
-from dpsynth.domain.codec import INVALID
-from dpsynth.domain.column import Column
-from dpsynth.domain.public_marginals import Contradiction, PublicMarginal, PublicMarginals
 
 MAX_CELLS = 1_000_000
 """Largest number of cells of a public marginal, and of lines of a file."""

@@ -5,18 +5,28 @@ All of it is made from noisy answers; none of it costs any budget.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable
+from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
 from dpsynth.config.scalars import Checked, Choice, JsonSchema, Text, Whole
 from dpsynth.config.section import Section, refused, unrepeated
 from dpsynth.config.statistic_kinds import Statistic
-from dpsynth.config.views import KAnonymity, Rounding
+from dpsynth.config.wing_keys import OfWing
 
 Format = Literal["csv", "csv.gz", "csv.zst", "parquet"]
 _FORMATS: tuple[Format, ...] = ("csv", "csv.gz", "csv.zst", "parquet")
 _USUAL: tuple[Format, ...] = ("csv", "parquet")
+
+
+class NamesColumns(Protocol):
+    """A declaration that names columns."""
+
+    @property
+    def named(self) -> Iterable[tuple[str, tuple[str | int, ...]]]:
+        """Each column that is named, with its path below the declaration."""
+        ...
 
 
 class Publish(Section):
@@ -55,15 +65,20 @@ class Publish(Section):
         description="In views of the tables of counts, leave out counts from 1 to below this, and as many "
         "more as keep them from being computed from margins. It adds nothing to the guarantee.",
     )
-    rounding: Rounding | None = Field(
+    rounding: Annotated[object | None, OfWing("publish.rounding")] = Field(
         default=None,
         description="In views of the tables of counts, round to a base: 5, or {base: 5, method: unbiased}. "
         "It adds nothing to the guarantee.",
     )
-    k_anonymity: KAnonymity | None = Field(
+    k_anonymity: Annotated[NamesColumns | None, OfWing("publish.k_anonymity")] = Field(
         default=None,
         description="A k-anonymous view of the synthetic table. It adds nothing to the guarantee.",
     )
+
+    @property
+    def views(self) -> bool:
+        """True if views in the form of older disclosure control are asked for."""
+        return not (self.suppress_below is None and self.rounding is None and self.k_anonymity is None)
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

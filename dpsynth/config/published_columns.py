@@ -13,12 +13,12 @@ from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.layout import FormulaRefused, Layout, Part
 from dpsynth.config.columns import KINDS, ColumnSpec
 from dpsynth.config.declaration import Declared, Described
 from dpsynth.config.schema_reading import value_labels
 from dpsynth.config.yaml_reader import Value
-from dpsynth.domain.column import Column
-from dpsynth.domain.layout import FormulaRefused, Layout, Part
 
 
 class UnknownColumn(ValueError):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, rules_of, witness_of
 from dpsynth.config.section import nearest, refused
-from dpsynth.domain.layout import Layout
-from dpsynth.rules import Checks, RuleRefused, Rules, Unobeyed, rules_of, witness_of
 
 _SECTION = "constraints"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.search import ValueSearch
 from dpsynth.config.privacy import Person
 from dpsynth.config.section import refused
-from dpsynth.domain.column import Column
-from dpsynth.domain.search import ValueSearch
 
 if TYPE_CHECKING:
     from dpsynth.config.grammar import Spec

@@ -17,6 +17,8 @@ from pydantic_core import PydanticCustomError
 T = TypeVar("T")
 
 REFUSED = "refused"
+NESTED = "nested"
+"""Type of an error that holds those of a value that was validated by itself."""
 NOT_YET = "not_yet"
 
 

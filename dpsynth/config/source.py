@@ -11,12 +11,12 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.config.files.encodings import USUAL, encoding_named
+from dpsynth.config.files.form import COMPRESSIONS, KINDS, SEPARATORS, Compression, FileForm, Kind, named_form
+from dpsynth.config.files.place import as_path, is_url
 from dpsynth.config.query import dialect_of, doubt_of
 from dpsynth.config.scalars import EMPTY, Checked, Choice, Flag, JsonSchema, Text, Whole
 from dpsynth.config.section import Section, refused
-from dpsynth.files.encodings import USUAL, encoding_named
-from dpsynth.files.form import COMPRESSIONS, KINDS, SEPARATORS, Compression, FileForm, Kind, named_form
-from dpsynth.files.place import as_path, is_url
 
 _LONGEST_QUERY = 100_000
 

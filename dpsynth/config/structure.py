@@ -11,10 +11,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.columns.workload import TARGET_WEIGHT, Workload
 from dpsynth.config.methods import FORMER, METHODS
 from dpsynth.config.scalars import Choice, ColumnName, Number, Whole
 from dpsynth.config.section import Section, refused, unrepeated
-from dpsynth.domain.workload import TARGET_WEIGHT, Workload
 
 MAX_WAYS = 6
 """Largest number of columns of a marginal in a workload."""

@@ -14,6 +14,10 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.search import PrefixSearch
+from dpsynth.columns.text_codec import TextCodec, every_prefix
+from dpsynth.columns.text_patterns import Alphabets, alphabets, regex_of, texts_of
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.category_columns import Categories
 from dpsynth.config.declaration import Declared, Described, column_of
@@ -23,10 +27,6 @@ from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text, Whole
 from dpsynth.config.schema_reading import value_labels
 from dpsynth.config.section import Section, refused
 from dpsynth.config.yaml_reader import Value
-from dpsynth.domain.column import Column
-from dpsynth.domain.search import PrefixSearch
-from dpsynth.domain.text_codec import TextCodec, every_prefix
-from dpsynth.domain.text_patterns import Alphabets, alphabets, regex_of, texts_of
 
 DEFAULT_MOST = 1000
 

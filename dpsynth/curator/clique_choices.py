@@ -16,13 +16,13 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.estimates import Estimates
 from dpsynth.curator import noise
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.curator.scores import Distances, Scores, public_numbers
-from dpsynth.domain.domain import Clique
-from dpsynth.domain.estimates import Estimates
-from dpsynth.presentation.work_shares import telling
+from dpsynth.work_shares import telling
 
 Counts = NDArray[np.int64]
 

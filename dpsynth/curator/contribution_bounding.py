@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.columns.number_texts import is_number
+from dpsynth.columns.person_ids import NOBODY, NUMBERS, canonical_id
 from dpsynth.curator.cell_texts import distinct_cells
 from dpsynth.curator.counting import blocks
-from dpsynth.domain.number_texts import is_number
-from dpsynth.domain.person_ids import NOBODY, NUMBERS, canonical_id
 
 Person = NDArray[np.uint64]
 

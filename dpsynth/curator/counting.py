@@ -18,9 +18,9 @@ from contextvars import ContextVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.cell_places import cells_of
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.presentation.work_shares import telling
+from dpsynth.columns.cell_places import cells_of
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.work_shares import telling
 
 Counts = NDArray[np.int64]
 Block = Callable[[slice], Sequence[Counts]]

@@ -29,8 +29,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.files.encodings import WIDE
-from dpsynth.files.form import FileForm
+from dpsynth.config.files.encodings import WIDE
+from dpsynth.config.files.form import FileForm
 
 BLOCK = 16 << 20
 """Bytes that are read at once."""

@@ -28,8 +28,8 @@ from itertools import chain
 
 import numpy as np
 
+from dpsynth.config.files.form import FileForm
 from dpsynth.curator.csv_lines import PIECE, BrokenRows, Marks, is_plain, line_alone, piece_end
-from dpsynth.files.form import FileForm
 
 LONGEST_ROW = 1 << 20
 """Most bytes of a row of several lines."""

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.config.files.workbook import iso_duration
 from dpsynth.curator.cell_texts import Batch
 from dpsynth.curator.memory_table import cells_of_objects
-from dpsynth.files.workbook import iso_duration
 
 if TYPE_CHECKING:
     from sqlalchemy import URL

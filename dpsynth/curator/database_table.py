@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from dpsynth.config.files.header import require_columns, spelling_advice
 from dpsynth.curator.cell_texts import Batch, readable
 from dpsynth.curator.database_readers import DatabaseReader, reader_of
 from dpsynth.errors import SourceError
-from dpsynth.files.header import require_columns, spelling_advice
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,16 +18,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.columns.codec import INVALID, Codec, recorded_name
+from dpsynth.columns.column import Column
+from dpsynth.columns.number_texts import NumberFormat
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch
 from dpsynth.curator import noise, partition_selection
 from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.kept_texts import TextCounts
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
-from dpsynth.domain.codec import INVALID, Codec, recorded_name
-from dpsynth.domain.column import Column
-from dpsynth.domain.number_texts import NumberFormat
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch
 from dpsynth.errors import BudgetRefused
 
 Counts = NDArray[np.int64]

@@ -19,6 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.events import RecordedEvent
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.units_by_rows import UnitsByRows
+from dpsynth.config.files.opening import unheard
 from dpsynth.curator.clique_choices import CliqueChoices, CliqueDigests
 from dpsynth.curator.domain_questions import DomainQuestions
 from dpsynth.curator.engine import Engine, UnboundedEngine
@@ -30,10 +34,6 @@ from dpsynth.curator.privacy_filter import Exact, PrivacyFilter
 from dpsynth.curator.scores import Distances
 from dpsynth.curator.sum_questions import SumQuestions
 from dpsynth.curator.terms import Terms
-from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.units_by_rows import UnitsByRows
-from dpsynth.files.opening import unheard
 
 Counts = NDArray[np.int64]
 

@@ -19,12 +19,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.sums import Centring
 from dpsynth.curator.kept_texts import TextCounts
-from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.finer_counts import Pieces
-from dpsynth.domain.sums import Centring
 
 
 class Engine(Protocol):

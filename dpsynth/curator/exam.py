@@ -12,14 +12,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.finished_table import FinishedTable
+from dpsynth.columns.measurement import NoisyDistances
 from dpsynth.curator.clique_choices import CliqueDigests
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.finished_table import FinishedTable
-from dpsynth.domain.measurement import NoisyDistances
 
 Counts = NDArray[np.int64]
 

@@ -11,11 +11,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import PrivacyFilter
-from dpsynth.domain.domain import Clique
-from dpsynth.domain.finer_counts import FinerCounts, Pieces
 
 
 class FinerCountQuestions(PrivacyFilter):

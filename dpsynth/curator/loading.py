@@ -23,6 +23,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.column import Column, codes_of, domain_of
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.in_order import in_order
+from dpsynth.columns.slices import Slice
 from dpsynth.curator.cell_texts import Batch, distinct_cells, of_rows
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of
 from dpsynth.curator.contribution_bounding import Person, nobody, numbered, rows_kept, rows_of_persons
@@ -30,10 +34,6 @@ from dpsynth.curator.counting import cores
 from dpsynth.curator.kept_texts import Texts
 from dpsynth.curator.table import PrivateTable, steps_in
 from dpsynth.curator.unit_codes import dates_written, unit_codes
-from dpsynth.domain.column import Column, codes_of, domain_of
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.in_order import in_order
-from dpsynth.domain.slices import Slice
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,13 +19,13 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.columns.clique_unions import unions
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
 from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
-from dpsynth.domain.clique_unions import unions
-from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
-from dpsynth.presentation.work_shares import as_part
+from dpsynth.work_shares import as_part
 
 CAPACITY = 1 << 28
 """Capacity of the store, in bytes."""

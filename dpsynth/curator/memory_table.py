@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsynth.config.files.header import require_columns, spelling_advice
+from dpsynth.config.files.workbook import iso_duration
 from dpsynth.curator.cell_texts import Batch, is_text, readable, text_of
 from dpsynth.errors import SourceError
-from dpsynth.files.header import require_columns, spelling_advice
-from dpsynth.files.workbook import iso_duration
-from dpsynth.presentation.work_shares import telling
+from dpsynth.work_shares import telling
 
 if TYPE_CHECKING:
     import pandas as pd

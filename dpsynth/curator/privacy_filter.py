@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.measures import Measure
+from dpsynth.config.files.opening import unheard
 from dpsynth.curator.journal import Answer, Entry, Journal, Lost, Question
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import BudgetRefused
-from dpsynth.files.opening import unheard
 
 Exact = TypeVar("Exact")
 """Exact and private integers or texts, from which an answer is drawn."""

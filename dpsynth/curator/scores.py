@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.estimates import Estimates, ManyEstimates
 from dpsynth.curator.marginals import ExactCounts
-from dpsynth.domain.domain import Clique
-from dpsynth.domain.estimates import Estimates, ManyEstimates
 
 Counts = NDArray[np.int64]
 Indices = NDArray[np.intp]

@@ -25,17 +25,17 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyarrow import csv, parquet
 
+from dpsynth.config.files.form import FileForm
+from dpsynth.config.files.header import csv_header, header_of, missing_columns, sheet_header
+from dpsynth.config.files.opening import opened, plainly, unheard
+from dpsynth.config.files.parquet_folder import ParquetPart, parquet_parts
+from dpsynth.config.files.place import Place, arrow_input, size_of
+from dpsynth.config.files.workbook import Cell, cell_text, is_row, sheet_rows
 from dpsynth.curator.cell_texts import Batch, as_texts, is_text, readable
 from dpsynth.curator.csv_lines import BrokenRows, line_blocks, sound_lines
 from dpsynth.curator.csv_records import sound_records
 from dpsynth.errors import SourceError
-from dpsynth.files.form import FileForm
-from dpsynth.files.header import csv_header, header_of, missing_columns, sheet_header
-from dpsynth.files.opening import opened, plainly, unheard
-from dpsynth.files.parquet_folder import ParquetPart, parquet_parts
-from dpsynth.files.place import Place, arrow_input, size_of
-from dpsynth.files.workbook import Cell, cell_text, is_row, sheet_rows
-from dpsynth.presentation.work_shares import telling
+from dpsynth.work_shares import telling
 
 _BATCH_ROWS = 1 << 18
 _SHEET_ROWS = 1 << 14

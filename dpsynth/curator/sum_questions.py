@@ -11,11 +11,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.sums import Centring, MeasuredSums
 from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import PrivacyFilter
-from dpsynth.domain.domain import Clique
-from dpsynth.domain.sums import Centring, MeasuredSums
 
 
 class SumQuestions(PrivacyFilter):

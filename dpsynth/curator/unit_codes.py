@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.slices import label_within
 from dpsynth.curator.cell_texts import distinct_cells
 from dpsynth.curator.contribution_bounding import Person, keyed_digest, nobody, person_codes
-from dpsynth.domain.slices import label_within
 
 _TIME = (
     r"[T ]([01][0-9]|2[0-4])(:[0-5][0-9](:[0-6][0-9]([.,][0-9]+)?)?)?"

@@ -21,7 +21,7 @@ from dpsynth.accounting.group import group_cost
 from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.noises import LAPLACE
 from dpsynth.accounting.rounding import float_down, float_up
-from dpsynth.domain.slices import Slice
+from dpsynth.columns.slices import Slice
 from dpsynth.ledger.identity import Table
 from dpsynth.ledger.privacy_filter import (
     Counted,

@@ -18,7 +18,7 @@ from typing import TypeVar
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost, charge
 from dpsynth.accounting.neighbours import EVENT, ROW, neighbours_in_words
-from dpsynth.domain.slices import Slice
+from dpsynth.columns.slices import Slice
 from dpsynth.ledger.balance import CapChange, ReleaseEntry, Reservation, State, UnitChange
 from dpsynth.ledger.chain import KINDS, Row
 from dpsynth.ledger.privacy_filter import Filter

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.files.place import same_table
+from dpsynth.config.files.place import same_table
 from dpsynth.ledger.balance import Balance, Reservation
 
 

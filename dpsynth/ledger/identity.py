@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from dpsynth.config.files.place import same_table
 from dpsynth.errors import ConfigError
-from dpsynth.files.place import same_table
 
 if TYPE_CHECKING:
     from dpsynth.ledger.balance import Balance

@@ -20,7 +20,7 @@ from dpsynth.accounting.comparison import NAMES
 from dpsynth.ledger import views
 from dpsynth.ledger.chart import Chart, chart
 from dpsynth.ledger.views import AccountView
-from dpsynth.presentation.page_templates import environment
+from dpsynth.page_templates import environment
 
 _LINES_SHOWN = 24
 _LONGEST = 4.5

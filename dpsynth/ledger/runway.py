@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from dpsynth.domain.slices import Slice
+from dpsynth.columns.slices import Slice
 from dpsynth.ledger.balance import Balance, ReleaseEntry
 
 FARTHEST = 500

@@ -18,9 +18,9 @@ from dpsynth.accounting.comparison import NAMES, Composed, Statement, least, sta
 from dpsynth.accounting.events import LOCAL_REPORTS, from_json
 from dpsynth.accounting.neighbours import protected
 from dpsynth.accounting.rounding import float_up
+from dpsynth.figures import NOTHING, rounded_up
 from dpsynth.ledger.balance import Balance, ReleaseEntry, UnitChange
 from dpsynth.ledger.runway import Runway, Ticks, runway
-from dpsynth.presentation.figures import NOTHING, rounded_up
 
 
 @dataclass(frozen=True)

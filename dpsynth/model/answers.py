@@ -15,7 +15,7 @@ from math import exp, inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 from dpsynth.model.conditioning import ImpossibleEvidence, Predicate, allowed_codes, restricted
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField

@@ -16,7 +16,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.axis_sums import Floats
 from dpsynth.model.factor import Array
 from dpsynth.model.junction_tree import JunctionTree

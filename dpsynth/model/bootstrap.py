@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpsynth.domain.measurement import Observation
+from dpsynth.columns.measurement import Observation
 from dpsynth.model.denoising import denoised_answers, posteriors
 from dpsynth.model.estimation import Fit, estimate
 from dpsynth.model.expansion import Expansion

@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.completion import at
 from dpsynth.model.conditioning import Predicate
 from dpsynth.model.factor import Array

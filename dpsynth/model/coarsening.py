@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 from dpsynth.model.junction_tree import Edge, JunctionTree
 
 

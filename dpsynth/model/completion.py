@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import Array, spread, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree

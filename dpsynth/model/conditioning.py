@@ -14,7 +14,7 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.factor import Array, spread, sum_in_order
 from dpsynth.model.junction_tree import JunctionTree
 from dpsynth.model.variable_elimination import divided

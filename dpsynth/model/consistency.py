@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain, subsets
+from dpsynth.columns.domain import Clique, Domain, subsets
 from dpsynth.model.factor import Array
 from dpsynth.model.targets import Target
 from dpsynth.model.unlike_sums import UnlikeSums

@@ -24,8 +24,8 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import DenoisedCounts, Measurement, Observation
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.measurement import DenoisedCounts, Measurement, Observation
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 

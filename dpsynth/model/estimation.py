@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Observation
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import Observation
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.coarsening import coarsened
 from dpsynth.model.dual_path import DualPath

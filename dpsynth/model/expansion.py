@@ -18,9 +18,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Observation
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Observation
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.errors import ModelTooLarge
 from dpsynth.model.elimination import members
 from dpsynth.model.triangulation import TreeSize, Triangulation

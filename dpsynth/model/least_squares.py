@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique, Domain, subsets
-from dpsynth.domain.measurement import Observation
+from dpsynth.columns.domain import Clique, Domain, subsets
+from dpsynth.columns.measurement import Observation
 from dpsynth.model.factor import Array, spread, sum_to
 
 

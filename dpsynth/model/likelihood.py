@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 from dpsynth.model.axis_sums import Floats
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.consistency import Consistency

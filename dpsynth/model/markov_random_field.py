@@ -15,7 +15,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 from dpsynth.model.conditioning import ImpossibleEvidence, Predicate, allowed_codes, embedded, restricted
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import JunctionTree

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import PublicCounts
-from dpsynth.domain.public_marginals import PublicMarginal, PublicMarginals
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import PublicCounts
+from dpsynth.columns.public_marginals import PublicMarginal, PublicMarginals
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
 from dpsynth.model.markov_random_field import MarkovRandomField

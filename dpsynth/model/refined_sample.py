@@ -18,8 +18,8 @@ from math import pi, sqrt
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Observation
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import Observation
 from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField

@@ -30,7 +30,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model.factor import Array
 from dpsynth.model.residuals import (
     UNIT,
@@ -43,7 +43,7 @@ from dpsynth.model.residuals import (
 )
 from dpsynth.model.rounding import BITS, Codes, bits, permuted, phases
 from dpsynth.model.zeros import Zeros
-from dpsynth.presentation.work_shares import telling
+from dpsynth.work_shares import telling
 
 _FIRST_SHARE, _LEAST_SHARE = 0.3, 0.02
 """The part of the rows that should move that is tried at first, and the least one."""

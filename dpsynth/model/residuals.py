@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.cell_places import cells_of
-from dpsynth.domain.clique_unions import unions
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.cell_places import cells_of
+from dpsynth.columns.clique_unions import unions
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.factor import Array
 
 WIDEST = 3

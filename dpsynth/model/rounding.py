@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.factor import Array
 
 Codes = NDArray[np.int64]

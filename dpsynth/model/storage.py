@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.errors import ModelFileError
 from dpsynth.model.array_file import Member, dtype_of, opened, require, save_arrays
 from dpsynth.model.factor import sum_in_order

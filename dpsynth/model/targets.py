@@ -11,8 +11,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Observation
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import Observation
 from dpsynth.model.factor import Array, sum_to
 
 _LEAST = 1e-6

@@ -15,7 +15,7 @@ from math import log, prod
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.factor import Array, spread, sum_in_order
 from dpsynth.model.routes import Routes
 

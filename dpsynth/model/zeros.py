@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.triangulation import Triangulation
 
 Zeros = Mapping[Clique, NDArray[np.bool_]]

@@ -15,8 +15,8 @@ from math import comb
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.examined import Examined
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.examined import Examined
 
 MOST_CELLS = 1 << 22
 """Largest number of cells of a marginal that is examined."""

@@ -16,12 +16,12 @@ from decimal import Decimal
 from itertools import combinations
 from math import hypot, pi, sqrt
 
+from dpsynth.columns.compression import rare_when_ordered
+from dpsynth.columns.examined import reach
+from dpsynth.columns.measurement import mean_absolute_error, noise_variance
 from dpsynth.config.bins import DEFAULT_BINS, ONE_A_VALUE
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
-from dpsynth.domain.compression import rare_when_ordered
-from dpsynth.domain.examined import reach
-from dpsynth.domain.measurement import mean_absolute_error, noise_variance
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import Plan
 

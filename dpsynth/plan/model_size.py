@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dpsynth.columns.domain import Clique
 from dpsynth.config.grammar import Spec
 from dpsynth.config.methods import METHODS
-from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError
 from dpsynth.plan.outline import Outline, StrategyOutline
 from dpsynth.plan.resources import cells_within

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 
+from dpsynth.columns.slices import Slice
 from dpsynth.config.grammar import Spec
 from dpsynth.config.period import Period, last_whole, slice_named, slice_of
 from dpsynth.config.schedule import Schedule, ticks
-from dpsynth.domain.slices import Slice
 from dpsynth.errors import ConfigError
 
 FARTHEST = 10_000

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dpsynth.accounting.measures import Measure
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 
 
 @dataclass(frozen=True)

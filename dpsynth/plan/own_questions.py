@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsynth.domain.domain import Clique
+from dpsynth.columns.domain import Clique
 from dpsynth.plan.quantiles import PlannedQuantiles
 from dpsynth.plan.sums import PlannedMean
 

@@ -15,15 +15,15 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours, PerPeriod, left_unprotected
 from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.accounting.subsampling import Sampling
+from dpsynth.columns.column import Column, domain_of
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.examined import Examined
+from dpsynth.columns.measurement import noise_variance
+from dpsynth.columns.search import ValueSearch
 from dpsynth.config.audiences import Promise
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person
-from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.examined import Examined
-from dpsynth.domain.measurement import noise_variance
-from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
 from dpsynth.plan.choice_of_accountant import Terms, least_noise, measures_of
 from dpsynth.plan.exam import exam_of

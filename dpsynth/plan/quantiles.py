@@ -23,9 +23,9 @@ from fractions import Fraction
 import numpy as np
 
 from dpsynth.accounting.calibration import Calibration
-from dpsynth.domain.column import Column
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.finer_counts import Pieces
+from dpsynth.columns.column import Column
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.finer_counts import Pieces
 from dpsynth.plan.sums import CLEARLY, Z95, Allowances, BinnedNumbers, Numbers, evenly_spread
 
 _MOST_PIECES = 256

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import Measure
-from dpsynth.domain.codec import Codec
-from dpsynth.domain.column import Column
-from dpsynth.domain.domain import Clique
-from dpsynth.domain.estimates import Estimates
-from dpsynth.domain.finer_counts import FinerCounts, Pieces
-from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.sums import Centring, MeasuredSums
+from dpsynth.columns.codec import Codec
+from dpsynth.columns.column import Column
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.estimates import Estimates
+from dpsynth.columns.finer_counts import FinerCounts, Pieces
+from dpsynth.columns.measurement import Measurement
+from dpsynth.columns.sums import Centring, MeasuredSums
 
 
 class Door(Protocol):

@@ -13,7 +13,7 @@ from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.measures import PURE
 from dpsynth.config import Spec
 from dpsynth.config.compiled import CompiledSpec
-from dpsynth.files.place import resolved
+from dpsynth.config.files.place import resolved
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.identity import Table
 from dpsynth.plan.occasion import Occasion

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from dpsynth.domain.column import Column
+from dpsynth.columns.column import Column
 
 START_SECONDS = 2.0
 """Imports, the ledger, the journal, and writing the bundle."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from dpsynth.domain.column import Column
-from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
+from dpsynth.columns.column import Column
+from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
 
 Find = Literal["bounds", "quantiles", "tree", "values", "prefixes"]
 

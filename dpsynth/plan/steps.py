@@ -15,8 +15,8 @@ from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import NoiseName, noise_named
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.searches import PlannedSearch
 

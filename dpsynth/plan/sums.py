@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import Calibration
-from dpsynth.domain.column import Column
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.sums import MOST_STEPS, Centring, Steps, variance_of_unknown
+from dpsynth.columns.column import Column
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.sums import MOST_STEPS, Centring, Steps, variance_of_unknown
 
 Numbers = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from dpsynth.accounting.noises import LAPLACE, NOISES, Noise, NoiseName, noise_n
 from dpsynth.accounting.rounding import PI
 from dpsynth.config.privacy import Accountant, Filter
 from dpsynth.config.privacy import Noise as Configured
-from dpsynth.structure import STRATEGIES
+from dpsynth.strategy import STRATEGIES
 
 NEIGHBOURS = [
     Neighbours("add_remove"),

@@ -12,7 +12,7 @@ import pytest
 
 from dpsynth.config import load
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.inputs import inputs_of
+from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.reservation import reservation_of
 from tests.cli.here import Command, Ended

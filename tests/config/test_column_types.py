@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.public_schema import public_schema
 from dpsynth.config import compiled, from_mapping
-from dpsynth.domain.column import Column
-from dpsynth.domain.public_schema import public_schema
 from dpsynth.errors import ConfigError
 
 YEAR = "{type: date, min: 2020-01-01, max: 2020-12-31"

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.moment_formats import CODES
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.columns import KINDS
 from dpsynth.config.yaml_reader import parse_yaml
-from dpsynth.domain.column import Column
-from dpsynth.domain.moment_formats import CODES
 from dpsynth.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]

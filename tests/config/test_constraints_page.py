@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from dpsynth.columns.rules import drawing, enforcement_of
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.lifecycle.forecast import forecast
-from dpsynth.rules import drawing, enforcement_of
+from dpsynth.pipeline.forecast import forecast
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "constraints.md").read_text(encoding="utf-8")

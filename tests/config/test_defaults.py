@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 from pydantic import ValidationError
 
+from dpsynth.columns.workload import Workload
 from dpsynth.config import Crosstab, Mean, Period, Person, Reuse, Row, Schedule, Spec, compiled, from_mapping
-from dpsynth.domain.workload import Workload
 
 SPLIT = "epsilon: 1.0, delta: 1.0e-9, split: {one_way: 0.1, structure: 0.2, marginals: 0.7}"
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from dpsynth.columns.slices import Slice, span_of
 from dpsynth.config import Period
 from dpsynth.config.period import last_whole, slice_named, slice_of
-from dpsynth.domain.slices import Slice, span_of
 from dpsynth.errors import ConfigError
 
 CALENDAR = ["day", "week", "month", "quarter", "year"]

@@ -14,7 +14,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import BOUND_SHARE, CUTOFF_SHARE, Found, make_plan
 from dpsynth.plan.reservation import reservation_of
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
 
 EPSILON = "epsilon: 1.0"
 AUTO = strategy_of("auto", ())

@@ -55,7 +55,7 @@ def test_the_fingerprint_tells_other_totals_apart(load_with, tmp_path):
 
 def test_what_is_known_is_not_asked_and_leaves_its_part_to_the_others(load_with):
     from dpsynth.plan.plan import make_plan
-    from dpsynth.structure import strategy_of
+    from dpsynth.strategy import strategy_of
 
     plain, with_known = (make_plan(compiled(load_with(t)), strategy_of("auto")) for t in ("", SEX))
     asked, left = (p.steps[0].scale_of for p in (plain, with_known))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpsynth.config.views import MOST_CELLS
 from dpsynth.errors import ConfigError
+from dpsynth.wings.proof.disclosure.keys import MOST_CELLS
 from tests.config.test_refusals import message_of
 
 PUBLISH = "publish:\n  statistics: [{crosstab: [age, sex]}]\n"

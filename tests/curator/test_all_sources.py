@@ -15,11 +15,11 @@ from pyarrow import parquet
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import Spec, compiled
+from dpsynth.config.files import FileForm
+from dpsynth.config.files.place import RemotePath
 from dpsynth.curator import Batch, DatabaseTable, MemoryTable, load_table, read_cells
 from dpsynth.curator.cell_texts import text_of
 from dpsynth.errors import SourceError
-from dpsynth.files import FileForm
-from dpsynth.files.place import RemotePath
 
 CANARY = "canary-raccoon"
 CELLS: dict[str, list[object]] = {

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.column import Column
 from dpsynth.curator import contribution_bounding, load_rows, loading
 from dpsynth.curator.contribution_bounding import numbered, person_codes, rows_kept, rows_of_persons
-from dpsynth.domain.category_codec import CategoryCodec
-from dpsynth.domain.column import Column
 from tests.examples import examples
 
 KEY = bytes(range(32))

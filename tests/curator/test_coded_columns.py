@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch
+from dpsynth.columns.sums import Centring
 from dpsynth.curator import coded_columns, load_rows
 from dpsynth.curator.coded_columns import CodedColumns, Room
-from dpsynth.domain.category_codec import CategoryCodec
-from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch
-from dpsynth.domain.sums import Centring
 from dpsynth.errors import SourceError
 
 KEY = b"k" * 32

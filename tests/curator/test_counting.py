@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.columns import clique_unions
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Domain
 from dpsynth.curator import counting
 from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain import clique_unions
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Domain
 from tests.examples import examples
 
 NAMES = "abcdef"

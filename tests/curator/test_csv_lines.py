@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
+from dpsynth.config.files import FileForm
+from dpsynth.config.files.encodings import ENCODINGS, WIDE
 from dpsynth.curator import csv_lines
 from dpsynth.curator.csv_lines import BrokenRows, Marks, piece_end
 from dpsynth.curator.source import read_batches
-from dpsynth.files import FileForm
-from dpsynth.files.encodings import ENCODINGS, WIDE
 
 WIDTH = 3
 LINES, RECORDS = FileForm(multiline=False), FileForm()

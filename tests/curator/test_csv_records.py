@@ -9,10 +9,10 @@ from collections import Counter
 
 import pytest
 
+from dpsynth.config.files import FileForm
 from dpsynth.curator import csv_lines, csv_records
 from dpsynth.curator.csv_records import sound_records
 from dpsynth.curator.source import read_batches
-from dpsynth.files import FileForm
 
 SIGNS = ("\n", "\r\n", "\r", '"', ",", "x", "a b", "", '""', "\n\n", "1,2,3\n", '\n"1","2","3"\n')
 MISSING = (None, None, None)

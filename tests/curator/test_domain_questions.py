@@ -15,6 +15,14 @@ from hypothesis import strategies as st
 from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.codec import INVALID
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.number_texts import NumberFormat
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
+from dpsynth.columns.text_codec import TextCodec
 from dpsynth.curator import (
     Curator,
     Entry,
@@ -28,14 +36,6 @@ from dpsynth.curator import (
 )
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator.journal import LOST
-from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
-from dpsynth.domain.codec import INVALID
-from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.number_texts import NumberFormat
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.domain.text_codec import TextCodec
 from dpsynth.errors import BudgetRefused
 from tests.examples import examples
 

@@ -14,12 +14,12 @@ from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Domain
 from dpsynth.curator import Curator, Entry, Journal, Terms, noise
 from dpsynth.curator.journal import LOST
 from dpsynth.curator.scores import FARTHEST
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Domain
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from tests.examples import examples
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.domain import Domain
 from dpsynth.config import Spec, compiled
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY
 from dpsynth.curator.loading import LoadedRows, joined, load_rows
-from dpsynth.domain.domain import Domain
 
 KEY = bytes(range(32))
 COLUMNS = compiled(

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import compiled, from_mapping
+from dpsynth.config.files import FileForm
 from dpsynth.curator import MemoryTable, as_texts, load_table, read_batches
 from dpsynth.curator import memory_table as module
 from dpsynth.errors import SourceError
-from dpsynth.files import FileForm
 from tests.examples import examples
 
 CANARY = "canary-4711"

@@ -9,12 +9,12 @@ import pytest
 from pyarrow import parquet
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.column import Column
+from dpsynth.columns.slices import Slice, span_of
+from dpsynth.config.files import FileForm
 from dpsynth.curator import load_table, loading, read_batches
 from dpsynth.curator.loading import in_slice, rows_within
-from dpsynth.domain.category_codec import CategoryCodec
-from dpsynth.domain.column import Column
-from dpsynth.domain.slices import Slice, span_of
-from dpsynth.files import FileForm
 
 KEY = b"k" * 32
 COLUMNS = (Column("sex", CategoryCodec(("F", "M"))), Column("drug", CategoryCodec(("a", "b", "c"))))

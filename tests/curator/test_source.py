@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from dpsynth.config.files import FileForm
 from dpsynth.curator import csv_lines, source
 from dpsynth.curator.source import check_source, names_of, read_batches, read_row_groups, row_groups
 from dpsynth.errors import SourceError
-from dpsynth.files import FileForm
 
 CANARY = "K4N4RY"
 

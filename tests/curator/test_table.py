@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.sums import Centring
 from dpsynth.curator import counting, load_rows, load_table
 from dpsynth.curator.kept_texts import Texts
 from dpsynth.curator.table import PrivateTable, steps_in
-from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
-from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.sums import Centring
 
 KEY = b"k" * 32
 COLUMNS = (

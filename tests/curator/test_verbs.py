@@ -17,16 +17,16 @@ import pytest
 
 from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.column import Column
+from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.finished_table import CodedRows, FinishedTable
+from dpsynth.columns.number_texts import PLAIN
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch, ValueSearch
+from dpsynth.columns.sums import Centring
 from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows, noise
 from dpsynth.curator.privacy_filter import PrivacyFilter
-from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
-from dpsynth.domain.column import Column
-from dpsynth.domain.finer_counts import Pieces
-from dpsynth.domain.finished_table import CodedRows, FinishedTable
-from dpsynth.domain.number_texts import PLAIN
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch, ValueSearch
-from dpsynth.domain.sums import Centring
 from dpsynth.plan.questions import Door
 from tests.fake_curator import FakeCurator
 from tests.guarantee.draws import watched_draws

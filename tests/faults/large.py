@@ -410,19 +410,19 @@ LARGE: tuple[Fault, ...] = (
     _fault(
         "bits of many reports as they are",
         "Beyond the first 2^22 bits a respondent's own bit is set for certain.",
-        "randomisers/unary.py",
+        "wings/local/randomisers/unary.py",
         "bits[np.arange(part.size), part] = coins(self.own, part.size)",
         "bits[np.arange(part.size), part] = coins(self.own, part.size) | (start > 0)",
-        "randomisers/test_randomisers.py::"
+        "wings/local/randomisers/test_randomisers.py::"
         "test_bits_of_many_cells_have_the_probabilities_that_are_stated_to_the_last_report",
     ),
     _fault(
         "truth among many cells",
         "Among more than 64 cells a respondent lies half as often as is stated.",
-        "randomisers/direct.py",
+        "wings/local/randomisers/direct.py",
         "        return 1 - self.lie + self.lie / self.cells",
         "        return 1 - self.lie / (1 + (self.cells > 64)) + self.lie / self.cells",
-        "randomisers/test_randomisers.py::test_the_privacy_loss_among_many_cells_is_the_one_stated",
+        "wings/local/randomisers/test_randomisers.py::test_the_privacy_loss_among_many_cells_is_the_one_stated",
     ),
     _fault(
         "third tier with the budget of the last",

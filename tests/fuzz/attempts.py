@@ -15,14 +15,14 @@ from typing import Literal
 
 import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.assess.profiling import look_at
 from dpsynth.config import compiled, from_mapping
+from dpsynth.config.files import FileForm
 from dpsynth.curator import csv_lines, load_table, read_batches, source
 from dpsynth.errors import ConfigError, DpsynthError, SourceError, StepFailed
-from dpsynth.files import FileForm
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.forecast import forecast
-from dpsynth.starter import draft_of, guessed, starter_text
+from dpsynth.pipeline.forecast import forecast
+from dpsynth.wings.owner.assess.profiling import look_at
+from dpsynth.wings.owner.starter import draft_of, guessed, starter_text
 from tests.fuzz import csvs, parquets, tables, yamls
 
 Make = Callable[[random.Random], bytes]

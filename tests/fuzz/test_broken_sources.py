@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.lifecycle import beginning
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline import beginning
+from dpsynth.pipeline.steps import Step
 from tests.fuzz import csvs, parquets, tables, yamls
 from tests.release.keeper import Keeper
 from tests.release.place import HEADER, Ended, Place, environment, people

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit.observed_door import Transcript, observers
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.curator import Curator, Journal, Terms
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.wings.proof.audit.observed_door import Transcript, observers
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 PAIRS: list[Clique] = [("a", "b"), ("a", "c"), ("b", "c")]

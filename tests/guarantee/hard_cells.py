@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from tests.config.files.workbooks import parts_of, write_parts, write_workbook
 from tests.databases import Postgres
-from tests.files.workbooks import parts_of, write_parts, write_workbook
 
 HALF = "a\ud800b"
 """A text with half of a surrogate pair."""

@@ -14,9 +14,9 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.curator import Curator, Entry, Terms, noise
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.domain import Clique, Domain
 
 DOMAIN = Domain({"a": 2, "b": 2})
 CELLS = 4

@@ -13,11 +13,11 @@ from itertools import combinations_with_replacement
 import pyarrow as pa
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.column import Column
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch
 from dpsynth.curator import Curator, Terms, load_table
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch
 from tests.guarantee.small_tables import Notes
 
 VALUES = ("0", "1", "2", "3", "4", "5")

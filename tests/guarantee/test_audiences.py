@@ -17,14 +17,14 @@ import pytest
 from dpsynth.accounting import events
 from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.measures import GDP
-from dpsynth.audit.replay import observe
 from dpsynth.config import Spec, from_mapping
 from dpsynth.config.audiences import Audience
 from dpsynth.curator import Curator
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.pipeline import run
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.spine import run
 from dpsynth.plan import plan as planning
+from dpsynth.wings.proof.audit.replay import observe
 from tests.guarantee.losses import excess_delta
 from tests.guarantee.wild_tables import base_table, found_on, neighbours, privacy_of, spec_for, write
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth import pipeline
 from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import counting_engine
-from dpsynth.lifecycle.beginning import Request
+from dpsynth.pipeline import counting_engine
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
 from tests.examples import cases
 from tests.guarantee.wild_tables import (
     RELATIONS,

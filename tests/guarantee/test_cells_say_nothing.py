@@ -25,13 +25,13 @@ import pytest
 
 import dpsynth
 from dpsynth.cli import app
+from dpsynth.columns.sums import Steps
 from dpsynth.config import Spec
+from dpsynth.config.files import opening
 from dpsynth.curator import MemoryTable, database_readers
 from dpsynth.curator.loading import LoadedRows
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.sums import Steps
 from dpsynth.errors import DpsynthError
-from dpsynth.files import opening
 from tests.databases import Postgres
 from tests.guarantee.hard_cells import DECLARED, KINDS, POSTGRESQL, Cells, Kind, Source, in_postgresql
 

@@ -13,19 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit.observed_door import Transcript
-from dpsynth.audit.replay import faults
+from dpsynth.columns.column import domain_of
+from dpsynth.columns.units_by_rows import UnitsByRows, ranges_of_rows
 from dpsynth.config import compiled
 from dpsynth.curator.loading import LoadedRows
-from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
-from dpsynth.domain.column import domain_of
-from dpsynth.domain.units_by_rows import UnitsByRows, ranges_of_rows
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle.measuring import Stage
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.measuring import Stage
 from dpsynth.plan.plan import Found, make_plan
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
+from dpsynth.strategy.discovery.contribution_bound import contribution_bound, noise_per_row
+from dpsynth.wings.proof.audit.observed_door import Transcript
+from dpsynth.wings.proof.audit.replay import faults
 from tests.guarantee.wild_tables import (
     NOISES,
     RELATIONS,

@@ -12,10 +12,10 @@ import pytest
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.column import Column
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, load_table, noise
 from dpsynth.curator import door as module
-from dpsynth.domain.category_codec import CategoryCodec
-from dpsynth.domain.column import Column
 from tests.guarantee.small_tables import Notes, drawn_upon
 
 KEY = b"k" * 32

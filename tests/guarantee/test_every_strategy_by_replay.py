@@ -19,7 +19,7 @@ from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan, neighbours_of
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
 from tests.guarantee.wild_tables import farthest, found_on, neighbours, on_neighbour, privacy_of, recorded
 from tests.thinned import some, thinned
 

@@ -9,11 +9,11 @@ import pytest
 
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.finer_counts import Pieces
 from dpsynth.curator import Curator, Terms, noise
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.finer_counts import Pieces
 from dpsynth.errors import BudgetRefused
 from tests.guarantee.small_tables import NEIGHBOURS, Notes, Table, drawn_upon, neighbours_of, tables
 from tests.guarantee.test_sums import findings

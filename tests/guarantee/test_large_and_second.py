@@ -25,20 +25,20 @@ from dpsynth.accounting.events import GaussianEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent
+from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.finished_table import CodedRows, FinishedTable
+from dpsynth.columns.number_texts import PLAIN
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch, ValueSearch
+from dpsynth.columns.sums import MOST_STEPS, Centring
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, noise, partition_selection
 from dpsynth.curator.kept_texts import Texts
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.terms import Noised
-from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
-from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.finer_counts import Pieces
-from dpsynth.domain.finished_table import CodedRows, FinishedTable
-from dpsynth.domain.number_texts import PLAIN
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch, ValueSearch
-from dpsynth.domain.sums import MOST_STEPS, Centring
 from tests.curator.test_verbs import VERBS
 from tests.guarantee.small_tables import Notes
 from tests.thinned import thinned

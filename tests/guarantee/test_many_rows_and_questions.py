@@ -24,19 +24,19 @@ from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent
+from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.search import ValueSearch
+from dpsynth.columns.slices import Slice
+from dpsynth.columns.sums import Centring
 from dpsynth.curator import Curator, Journal, Terms, counting, noise
 from dpsynth.curator.kept_texts import Texts
 from dpsynth.curator.partition_selection import chances_at
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.unit_sample import UnitSample
-from dpsynth.domain.category_codec import CategoryCodec
-from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.finer_counts import Pieces
-from dpsynth.domain.search import ValueSearch
-from dpsynth.domain.slices import Slice
-from dpsynth.domain.sums import Centring
 from dpsynth.errors import BudgetRefused
 from dpsynth.ledger.privacy_filter import Counted, total_of
 from tests.guarantee.small_tables import Notes, drawn_upon

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.column import Column
 from dpsynth.curator import contribution_bounding, load_table, loading, unit_codes
-from dpsynth.domain.category_codec import CategoryCodec
-from dpsynth.domain.column import Column
 from tests.examples import cases
 
 KEY = b"e" * 32

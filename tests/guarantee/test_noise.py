@@ -17,9 +17,9 @@ from scipy.stats import chi2
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.domain import Domain
 from dpsynth.curator import Curator, Journal, Terms, bulk_noise, noise
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.domain import Domain
 from tests.forked import in_child
 from tests.thinned import thinned
 

@@ -10,8 +10,8 @@ import pytest
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.domain import Clique
 from dpsynth.curator import noise
-from dpsynth.domain.domain import Clique
 from tests.guarantee.small_tables import (
     LEVEL,
     LOPSIDED,

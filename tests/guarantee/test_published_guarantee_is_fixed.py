@@ -18,13 +18,13 @@ import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.measures import GDP, PURE
-from dpsynth.audit.replay import observe
 from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, noise
 from dpsynth.curator import partition_selection as selection
-from dpsynth.pipeline import composed
+from dpsynth.pipeline.spine import composed
 from dpsynth.plan.plan import Plan, make_plan
-from dpsynth.structure import STRATEGIES, strategy_of
+from dpsynth.strategy import STRATEGIES, strategy_of
+from dpsynth.wings.proof.audit.replay import observe
 from tests.guarantee.wild_tables import COLUMNS, LISTED, MAX_ROWS, SOUGHT, base_table, privacy_of, write
 from tests.thinned import thinned
 

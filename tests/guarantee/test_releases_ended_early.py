@@ -29,7 +29,7 @@ from dpsynth.accounting.partition_selection import SelectionEvent
 from dpsynth.ledger import contents
 from dpsynth.ledger.balance import Balance, ReleaseEntry, first_balance, first_entry
 from dpsynth.ledger.chain import Row
-from dpsynth.lifecycle.release_run import cost_of
+from dpsynth.pipeline.release_run import cost_of
 from tests.ledger.reservations import ASK
 from tests.thinned import thinned
 

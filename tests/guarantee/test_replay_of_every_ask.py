@@ -20,11 +20,11 @@ from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit.observed_door import Transcript
-from dpsynth.audit.replay import faults
 from dpsynth.curator import Curator, Journal, scores
 from dpsynth.curator.marginals import ExactCounts
 from dpsynth.errors import DpsynthError
+from dpsynth.wings.proof.audit.observed_door import Transcript
+from dpsynth.wings.proof.audit.replay import faults
 from tests.guarantee import asking
 from tests.guarantee.asking import Rows, observed
 from tests.guarantee.draws import watched_draws

@@ -17,20 +17,20 @@ import pytest
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit.observed_door import Asked, Transcript, observers
-from dpsynth.audit.replay import faults, gaps
+from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.column import Column
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
+from dpsynth.columns.text_codec import TextCodec
 from dpsynth.curator import Journal, Terms, load_table, loading, noise
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator import partition_selection as selection
 from dpsynth.curator import table as table_module
 from dpsynth.curator.door import Curator
 from dpsynth.curator.kept_texts import Texts
-from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
-from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.domain.text_codec import TextCodec
 from dpsynth.errors import DpsynthError
+from dpsynth.wings.proof.audit.observed_door import Asked, Transcript, observers
+from dpsynth.wings.proof.audit.replay import faults, gaps
 from tests.examples import cases
 from tests.guarantee.draws import watched_draws
 from tests.thinned import thinned

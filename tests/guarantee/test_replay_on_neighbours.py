@@ -14,12 +14,12 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit.observed_door import Transcript
-from dpsynth.audit.replay import faults, gaps
 from dpsynth.curator import loading
-from dpsynth.lifecycle import inputs
+from dpsynth.pipeline import inputs
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.wings.proof.audit.observed_door import Transcript
+from dpsynth.wings.proof.audit.replay import faults, gaps
 from tests.examples import cases
 from tests.guarantee.wild_tables import (
     MAX_ROWS,

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth.audit.observed_door import Transcript
-from dpsynth.audit.replay import observe
 from dpsynth.config import Spec
 from dpsynth.curator import UnitSample
 from dpsynth.curator.coded_columns import CodedColumns
+from dpsynth.wings.proof.audit.observed_door import Transcript
+from dpsynth.wings.proof.audit.replay import observe
 from tests.guarantee.wild_tables import (
     FAR,
     Row,

@@ -13,12 +13,12 @@ import pytest
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit.observed_door import Transcript
-from dpsynth.audit.replay import observe
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.sums import Centring
 from dpsynth.curator import Curator, Terms, noise
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.sums import Centring
+from dpsynth.wings.proof.audit.observed_door import Transcript
+from dpsynth.wings.proof.audit.replay import observe
 from tests.examples import cases
 from tests.guarantee.small_tables import NEIGHBOURS, Notes, Table, drawn_upon, neighbours_of, tables
 from tests.guarantee.wild_tables import base_table, found_on, neighbours, privacy_of, spec_for, write

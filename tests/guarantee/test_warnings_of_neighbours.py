@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth import pipeline
 from dpsynth.cli import app
 from dpsynth.curator import UnboundedCurator, noise
-from dpsynth.lifecycle import examining, measuring, pausing
+from dpsynth.pipeline import examining, measuring, pausing
+from dpsynth.pipeline import spine as pipeline
 from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, farthest, neighbour, write
 from tests.thinned import thinned
 
@@ -202,7 +202,7 @@ def test_a_pause_by_the_exact_number_of_rows_would_be_seen(
         exact = type(total)((), stage.curator._counts.of(()), total.noise, total.scale)
         sound(inputs, replace(stage, total=(exact,)), run, tell)
 
-    monkeypatch.setattr("dpsynth.pipeline.heed_size", nosy)
+    monkeypatch.setattr("dpsynth.pipeline.spine.heed_size", nosy)
     runs = Runs(tmp_path, {}, monkeypatch, capsys)
     _, rows = tables()
     record = runs.recorded(rows[:SMALL])
@@ -222,7 +222,7 @@ def test_warnings_by_exact_counts_would_be_seen(
         ]
         return sound(inputs, stage, run, type(answers)(tuple(exact), (), (), answers.evidence, None), tell)
 
-    monkeypatch.setattr("dpsynth.pipeline.heed_warnings", nosy)
+    monkeypatch.setattr("dpsynth.pipeline.spine.heed_warnings", nosy)
     runs = Runs(tmp_path, {}, monkeypatch, capsys)
     _, rows = tables()
     record = runs.recorded(rows)
@@ -295,7 +295,7 @@ def test_verdicts_by_exact_counts_would_be_seen(
         exact = {name: (counts.of((name,)), stddev) for name, (_, stddev) in fitted.densities.items()}
         return sound(inputs, replace(fitted, densities=exact), table, exam, cut)
 
-    monkeypatch.setattr("dpsynth.pipeline.judge", nosy)
+    monkeypatch.setattr("dpsynth.pipeline.spine.judge", nosy)
     monkeypatch.setattr(pipeline.run, "__kwdefaults__", {**pipeline.run.__kwdefaults__, "door": opened})
     runs = Runs(tmp_path, {}, monkeypatch, capsys, **RULED)
     _, rows = tables()

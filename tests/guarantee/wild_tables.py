@@ -7,10 +7,10 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from dpsynth.audit.observed_door import Transcript
-from dpsynth.audit.replay import faults, observe, replay
 from dpsynth.config import Spec, from_mapping
 from dpsynth.errors import DpsynthError
+from dpsynth.wings.proof.audit.observed_door import Transcript
+from dpsynth.wings.proof.audit.replay import faults, observe, replay
 
 HEADER = ("who", "age", "pay", "city", "well", "note")
 MORE = tuple(f"more{i}" for i in range(6))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost, planned
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
-from dpsynth.domain.slices import Slice, span_of
+from dpsynth.columns.slices import Slice, span_of
 from dpsynth.ledger.balance import Balance, Reservation
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.privacy_filter import Filter

@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
-from dpsynth.domain.slices import Slice
+from dpsynth.columns.slices import Slice
 from dpsynth.errors import BudgetRefused
 from dpsynth.ledger.balance import Balance, CapChange, Filter, ReleaseEntry, first_balance, first_entry
 from dpsynth.ledger.ledger import Ledger

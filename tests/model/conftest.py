@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from tests.examples import cases

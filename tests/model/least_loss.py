@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.optimize import minimize, nnls
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import Measurement
 
 
 def codes(domain: Domain) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ from math import exp, inf, log
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.answers import conditional, count, log_probability, mean, quantile
 from dpsynth.model.conditioning import ImpossibleEvidence

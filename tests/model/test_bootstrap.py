@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.model import estimate, refits
 from tests.examples import cases
 

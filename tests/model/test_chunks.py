@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField, chunks
 from dpsynth.model.chunks import sample_chunks
 from dpsynth.model.conditioning import ImpossibleEvidence

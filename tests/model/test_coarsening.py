@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.coarsening import coarsened
 from dpsynth.model.junction_tree import junction_tree

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model import consistency
 from dpsynth.model.consistency import Consistency
 from dpsynth.model.factor import sum_to

@@ -5,9 +5,9 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from dpsynth.domain import measurement
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns import measurement
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.errors import ModelTooLarge
 from dpsynth.model import FitOptions, estimate
 from dpsynth.model.belief_propagation import BeliefPropagation

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, FitOptions, LeastSquares, estimate, load, refits, sample, save
 from dpsynth.model.smoothing import smoothed
 from dpsynth.model.targets import on_simplex

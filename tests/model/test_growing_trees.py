@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model import Triangulation, triangulation
 
 

@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.errors import ModelTooLarge
 from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
 
@@ -138,7 +138,7 @@ def test_the_tree_is_the_same_whatever_order_cliques_and_their_columns_come_in()
 
 def test_the_tree_does_not_depend_on_the_seed_of_hashes():
     program = (
-        "from dpsynth.domain.domain import Domain\n"
+        "from dpsynth.columns.domain import Domain\n"
         "from dpsynth.model.junction_tree import junction_tree\n"
         "names = [f'column {i}' for i in range(40)]\n"
         "domain = Domain({c: 2 + i * i % 17 for i, c in enumerate(names)})\n"

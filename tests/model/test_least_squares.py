@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.model import LeastSquares
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.model import FitOptions, estimate
 from tests.examples import cases
 from tests.model.least_loss import codes, design, least_loss

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.conditioning import ImpossibleEvidence, restricted
 from dpsynth.model.factor import spread, sum_in_order, sum_to

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.public_marginals import PublicMarginal, PublicMarginals
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
+from dpsynth.columns.public_marginals import PublicMarginal, PublicMarginals
 from dpsynth.model import estimate, public_counts, raked, raked_rows, sample
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model.refinement import Effort, _Table, refined
 from dpsynth.model.residuals import UNIT, TableTarget
 from tests.examples import examples

@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import chi2
 
 from dpsynth.accounting.measures import GDP
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField, estimate, rounding, sample, sampling
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import spread
 from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
 from dpsynth.model.storage import load, save
-from dpsynth.structure import STRATEGIES, strategy_of
+from dpsynth.strategy import STRATEGIES, strategy_of
 from tests.examples import cases
 from tests.fake_curator import FakeCurator, problem_of
 from tests.model.rounded_rows import counts, worst_rounding

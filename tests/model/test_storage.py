@@ -10,7 +10,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
+from dpsynth.columns.domain import Domain
 from dpsynth.errors import DpsynthError
 from dpsynth.model import MarkovRandomField, array_file
 from dpsynth.model.junction_tree import Edge, JunctionTree

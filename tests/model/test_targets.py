@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.model import estimate
 from dpsynth.model.targets import Target, estimated_total, one_way_logarithms, targets
 

@@ -7,7 +7,7 @@ from math import exp, log, prod
 import numpy as np
 import pytest
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.elimination import RULES, eliminate, mask_of
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.triangulation import TreeSize, Triangulation

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Triangulation, estimate, zeros, zeros_within
 
 DOMAIN = Domain({"a": 10, "b": 20, "c": 30, "d": 40})

@@ -2,7 +2,7 @@
 
     python -m tests.mutants [ROOM | FILE ...] [--tests PATH ...] [--most SECONDS] [--again | --new] [--list]
 
-Without files, all that ``files.py`` names. Outcomes are kept in ``.mutants/``, and a rerun tries only
+Without files, all that ``config/files.py`` names. Outcomes are kept in ``.mutants/``, and a rerun tries only
 mutants that are new, survived, or whose function has changed. The exit code is 1 if a mutant survives that
 ``survivors_of_*.py`` don't explain.
 """

@@ -198,7 +198,7 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("least", "2 -> 3", 0): "Of two statements with the same epsilon either may be said.",
     },
     "accounting/guarantee.py": {
-        ("Guarantee", "0.0 -> 1.0", 0): "The tests of ``publish/`` kill it: it is in every manifest.",
+        ("Guarantee", "0.0 -> 1.0", 0): "The tests of ``bundle/`` kill it: it is in every manifest.",
     },
     "accounting/advanced.py": {
         ("optimal_epsilon", "0 -> 1", 0): "The bound is never above the sum.",

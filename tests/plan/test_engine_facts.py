@@ -5,7 +5,7 @@ import pytest
 
 from dpsynth.cli.plan_command import describe
 from dpsynth.config.loading import from_mapping
-from dpsynth.lifecycle.forecast import forecast
+from dpsynth.pipeline.forecast import forecast
 from dpsynth.plan.resources import READ_COLUMN_MEGABYTES, bytes_of_row, forecast_of
 
 CONFIG = {

@@ -7,9 +7,9 @@ from itertools import combinations
 
 import pytest
 
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.examined import reach
 from dpsynth.config import compiled
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.examined import reach
 from dpsynth.errors import ConfigError
 from dpsynth.plan.exam import MOST_CELLS, MOST_PAIRS, MOST_TRIPLES, exam_of
 from dpsynth.plan.plan import EXAM_SHARE, make_plan

@@ -18,10 +18,10 @@ import pytest
 
 import dpsynth
 from dpsynth.cli.plan_command import describe
+from dpsynth.columns.compression import rare_when_ordered
 from dpsynth.config import compiled, from_mapping, load
 from dpsynth.curator.noise import add_gaussian
-from dpsynth.domain.compression import rare_when_ordered
-from dpsynth.lifecycle.forecast import forecast
+from dpsynth.pipeline.forecast import forecast
 from dpsynth.plan.expected_errors import (
     SEEN,
     WEAK,
@@ -33,7 +33,7 @@ from dpsynth.plan.expected_errors import (
     pair_errors,
 )
 from dpsynth.plan.plan import make_plan
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
 
 PAGES = Path(__file__).parents[2]
 ADULT = PAGES / "configs" / "adult.yaml"

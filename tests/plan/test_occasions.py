@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from dpsynth.domain.slices import Slice, span_of
+from dpsynth.columns.slices import Slice, span_of
 from dpsynth.errors import ConfigError
 from dpsynth.plan.occasion import FARTHEST, Occasion, _to_come, next_releases, occasion_of
 

@@ -11,15 +11,15 @@ from dpsynth.accounting.known_measures import kind_of
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.scales import exponential_within, gaussian_within, laplace_within
+from dpsynth.columns.column import domain_of
+from dpsynth.columns.domain import Domain
 from dpsynth.config import compiled
-from dpsynth.domain.column import domain_of
-from dpsynth.domain.domain import Domain
 from dpsynth.errors import ConfigError
 from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.plan import CUTOFF_SHARE, EXAM_SHARE, Found, make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.plan.steps import Spending, one_way_weights
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
 from tests.plan.outlines import Alone, Outline
 from tests.thinned import thinned
 

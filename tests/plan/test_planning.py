@@ -7,9 +7,9 @@ import pytest
 from dpsynth.cli.plan_command import describe
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from dpsynth.lifecycle.forecast import forecast
+from dpsynth.pipeline.forecast import forecast
 from dpsynth.plan.plan import make_plan
-from dpsynth.structure import STRATEGIES
+from dpsynth.strategy import STRATEGIES
 
 LEDGER = "ledger: {url: 'sqlite:///spent.db', dataset: d}\n"
 

@@ -8,14 +8,14 @@ import pytest
 
 from dpsynth.accounting.measures import PURE
 from dpsynth.accounting.scales import selection_within, threshold_within
+from dpsynth.columns.column import Column
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.config import Spec, compiled
-from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import DOMAIN_SHARE, LEAST_DOMAIN_SHARE, Found, make_plan
 from dpsynth.plan.searches import PlannedSearch, planned_searches
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
 
 OPEN = """\
 source: {path: table.csv}

@@ -9,8 +9,8 @@ import pytest
 
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.noises import noise_named
+from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.config import compiled, from_mapping
-from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.plan.quantiles import NoiseOfQuantiles, best_pieces, by_bins_alone
@@ -22,7 +22,7 @@ from dpsynth.plan.sums import (
     noise_of_step,
     without_noise,
 )
-from dpsynth.structure import strategy_of
+from dpsynth.strategy import strategy_of
 
 COLUMNS = {
     "cost": {"type": "number", "bins": [0, 10, 50, 100, 500, 5000], "decimals": 2},

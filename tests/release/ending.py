@@ -19,9 +19,9 @@ from pyarrow import parquet
 from dpsynth.config import load
 from dpsynth.curator import MemoryTable, loading
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.steps import Step
-from dpsynth.pipeline import run
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.spine import run
+from dpsynth.pipeline.steps import Step
 
 
 def _quoting(_: object, texts: Any) -> None:
@@ -30,7 +30,9 @@ def _quoting(_: object, texts: Any) -> None:
 
 def cluster(of: int) -> psutil.Process:
     """The process that holds the Dask cluster of a process."""
-    (found,) = [p for p in psutil.Process(of).children() if "dpsynth.curator.dask_clusters" in p.cmdline()]
+    (found,) = [
+        p for p in psutil.Process(of).children() if "dpsynth.wings.cluster.dask_clusters" in p.cmdline()
+    ]
     return found
 
 

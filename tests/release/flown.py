@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import dpsynth.cli.app
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release.canaries import CANARIES, PLANTED
 from tests.release.stopping import at
 
@@ -75,7 +75,7 @@ def _unguarded() -> Iterator[None]:
             raise ValueError(PLANTED["no guard"])
         return action(lambda done, total: None)
 
-    with mock.patch("dpsynth.lifecycle.steps.guarded", as_it_is):
+    with mock.patch("dpsynth.pipeline.steps.guarded", as_it_is):
         yield
 
 

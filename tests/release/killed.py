@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.place import Ended, Place

@@ -30,9 +30,10 @@ from sqlalchemy.engine.default import DefaultDialect
 
 import dpsynth.cli.app
 import dpsynth.ledger.ledger
-import dpsynth.lifecycle.beginning
-import dpsynth.lifecycle.steps
-import dpsynth.pipeline
+import dpsynth.pipeline.beginning
+import dpsynth.pipeline.spine
+import dpsynth.pipeline.steps
+from dpsynth.bundle.row_files import TableWriter
 from dpsynth.curator import noise
 from dpsynth.curator.journal import Journal, unfenced
 from dpsynth.errors import ConfigError, TakenOver
@@ -40,9 +41,8 @@ from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.sessions import Sessions
-from dpsynth.lifecycle.progress import StepWatcher, watched
-from dpsynth.lifecycle.steps import Step
-from dpsynth.publish.row_files import TableWriter
+from dpsynth.pipeline.progress import StepWatcher, watched
+from dpsynth.pipeline.steps import Step
 from tests.release import grown
 from tests.release.canaries import CANARIES
 from tests.release.place import furnished
@@ -100,12 +100,12 @@ def _without_noise() -> None:
 
 
 FAULTS: Mapping[str, Callable[[], object]] = {
-    "full disks unknown": dpsynth.lifecycle.steps._FULL.clear,
+    "full disks unknown": dpsynth.pipeline.steps._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
     "commits answered unwritten": lambda: ledger_store._SETTINGS.update(postgresql=""),
-    "copies unfenced": lambda: setattr(dpsynth.lifecycle.beginning, "_fence", lambda *_: unfenced),
+    "copies unfenced": lambda: setattr(dpsynth.pipeline.beginning, "_fence", lambda *_: unfenced),
     "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
-    "lost answers believed": lambda: setattr(dpsynth.lifecycle.beginning, "_reserved", Ledger.reserve),
+    "lost answers believed": lambda: setattr(dpsynth.pipeline.beginning, "_reserved", Ledger.reserve),
     "answers without noise": _without_noise,
     "a cell in the journal": _journalled,
     "a cell in the table": _published,

@@ -17,7 +17,7 @@ from pathlib import Path
 import dpsynth
 from dpsynth.ledger.balance import Balance
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.result import Release
+from dpsynth.pipeline.result import Release
 
 PACKAGES = Path(dpsynth.__file__).parents[1]
 HEADER = ("person", "age", "sex", "income", "city", "smoker", "notes")

@@ -13,18 +13,18 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from dpsynth.assess.evaluation import evaluate
-from dpsynth.assess.utility_files import write_evaluation
+from dpsynth.bundle.recipient.bundle import BundleRefused, open_bundle
+from dpsynth.bundle.recipient.verification import verified
 from dpsynth.config import Spec, from_mapping
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.ledger import views
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle import outputs
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.result import Release
-from dpsynth.pipeline import run
-from dpsynth.recipient.bundle import BundleRefused, open_bundle
-from dpsynth.recipient.verification import verified
+from dpsynth.pipeline import outputs
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.result import Release
+from dpsynth.pipeline.spine import run
+from dpsynth.wings.owner.assess.evaluation import evaluate
+from dpsynth.wings.owner.assess.utility_files import write_evaluation
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ def test_an_answer_of_the_first_tier_that_no_mechanism_pays_for_is_found(
     paid = bundle.manifest["mechanisms"]
     (name,) = {file for file, _ in bundle.earlier_answers}
     del paid[: len(manifest_of(released[1].folder / "public")["mechanisms"])]
-    from dpsynth.recipient.recomputed_guarantee import guarantee_findings
+    from dpsynth.bundle.recipient.recomputed_guarantee import guarantee_findings
 
     _, faults = guarantee_findings(bundle)
     assert any(file == name for file, _ in faults)
@@ -239,6 +239,6 @@ def test_a_first_bundle_with_charges_of_the_second_tier_would_be_noticed(tmp_pat
 
 @pytest.mark.slow
 def test_a_first_tier_composed_of_all_charges_is_refused_when_it_is_resumed(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("dpsynth.lifecycle.release_run.charges", lambda plan, journal: journal.entries)
+    monkeypatch.setattr("dpsynth.pipeline.release_run.charges", lambda plan, journal: journal.entries)
     with pytest.raises(DpsynthError, match="adds up to epsilon"):
         with_other_answers(tmp_path)

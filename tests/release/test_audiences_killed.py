@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.lifecycle.steps import Step
-from dpsynth.recipient.verification import verified
+from dpsynth.bundle.recipient.verification import verified
+from dpsynth.pipeline.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, EPSILON, Watch, apart, passed

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import pytest
 
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release.clock import Clock, reason_without
 from tests.release.keeper import Keeper
 from tests.release.killed import Watch

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.curator.journal import Journal
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, FEW_COLUMNS, Watch, apart, traced

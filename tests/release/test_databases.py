@@ -17,7 +17,7 @@ import pytest
 
 from dpsynth.errors import ConfigError
 from dpsynth.ledger import store as ledger_store
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.databases import Postgres
 from tests.examples import cases
 from tests.release import evidence

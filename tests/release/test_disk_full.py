@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release.keeper import Keeper, Stop, on_a_small_disk
 from tests.release.killed import Watch, apart, finished, passed
 from tests.release.place import Ended, Place, people

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from dpsynth import pipeline
 from dpsynth.config import Spec
 from dpsynth.curator import MemoryTable, noise
 from dpsynth.errors import Interrupted
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.steps import Step
 from tests.release.place import BY_PERSON, CONFIG, HEADER, changed, people
 
 ROWS = 4000

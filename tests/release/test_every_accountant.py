@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth import pipeline
+from dpsynth.bundle.recipient.bundle import open_bundle
+from dpsynth.bundle.recipient.recomputed_guarantee import guarantee_findings
 from dpsynth.config import from_mapping
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.recipient.bundle import open_bundle
-from dpsynth.recipient.recomputed_guarantee import guarantee_findings
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
 
 LAPLACE = {"epsilon": 1, "delta": 1e-6, "noise": "laplace"}
 GAUSSIAN = {"epsilon": 1, "delta": 1e-6}

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit.replay import observe
 from dpsynth.config import Spec
 from dpsynth.curator import MemoryTable, load_table
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.inputs import cells_of, inputs_of
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.inputs import cells_of, inputs_of
 from dpsynth.plan.occasion import Occasion
+from dpsynth.wings.proof.audit.replay import observe
 from tests.databases import Postgres
 
 ROWS, COLUMNS, PLACES = 1_000_000, 6, 12

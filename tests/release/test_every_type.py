@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
+from dpsynth.columns import public_schema
+from dpsynth.columns.codec import Codes
+from dpsynth.columns.column import Column
 from dpsynth.config import compiled, from_mapping
-from dpsynth.domain import public_schema
-from dpsynth.domain.codec import Codes
-from dpsynth.domain.column import Column
-from dpsynth.lifecycle.result import Release
+from dpsynth.pipeline.result import Release
 from tests.release import evidence
 from tests.thinned import some
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from dpsynth.errors import Interrupted
-from dpsynth.lifecycle import folders
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline import folders
+from dpsynth.pipeline.steps import Step
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, Watch, apart, passed
 from tests.release.place import Place, release

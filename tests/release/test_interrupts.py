@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release.keeper import Keeper
 from tests.release.killed import Watch, finished, passed
 from tests.release.place import Place

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, FEW_COLUMNS, LEDGER, STEPS, WITH_HEAD, Watch, apart, finished, passed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.killed import DIED, FEW_COLUMNS, Watch, finished

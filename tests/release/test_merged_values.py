@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
 from dpsynth.config.methods import METHODS
-from dpsynth.domain.compression import Compression
-from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
-from dpsynth.lifecycle.result import Release
 from dpsynth.model import load
-from dpsynth.structure.compression import Ordered, rare_groups
+from dpsynth.pipeline.result import Release
+from dpsynth.strategy.compression import Ordered, rare_groups
 from tests.release import evidence
 from tests.release.place import Place, people, release
 from tests.thinned import some, thinned

@@ -20,14 +20,15 @@ import pandas as pd
 import pytest
 
 import dpsynth
-from dpsynth import pipeline
-from dpsynth.assess.profiling import look_at
 from dpsynth.config import Spec, from_mapping
-from dpsynth.diagnostics import DataWarning, warnings_of
 from dpsynth.errors import Interrupted
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.starter import draft_of, guessed, starter_text
-from tests.starter.reviewing import without_list
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
+from dpsynth.statistics.single_columns import warnings_of
+from dpsynth.statistics.warning import DataWarning
+from dpsynth.wings.owner.assess.profiling import look_at
+from dpsynth.wings.owner.starter import draft_of, guessed, starter_text
+from tests.wings.owner.starter.reviewing import without_list
 
 ROWS = 10_000
 Table = dict[str, list[str]]
@@ -216,7 +217,7 @@ def test_a_table_that_is_read_as_declared_gives_no_warning_and_no_question(tmp_p
 
 def test_a_look_that_expects_nothing_would_be_noticed(tmp_path, warnings, monkeypatch) -> None:
     """The planted fault: columns that are empty or constant stop the release."""
-    monkeypatch.setattr("dpsynth.curator.profiling._Tally.shares", lambda self, column: {})
+    monkeypatch.setattr("dpsynth.wings.owner.assess.column_guesses._Tally.shares", lambda self, column: {})
     said = warnings(looked(written(tmp_path, table())))
     assert {w.column for w in said if w.serious} >= {"began", "ended"}
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.errors import ConfigError
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release.keeper import Keeper
 from tests.release.killed import DIED
 from tests.release.place import Ended, Place, people, release

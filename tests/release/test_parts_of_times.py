@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
+from dpsynth.bundle.recipient.bundle import open_bundle
+from dpsynth.bundle.recipient.query import answered
+from dpsynth.bundle.recipient.verification import verified
 from dpsynth.config import from_mapping, load
 from dpsynth.errors import ConfigError
-from dpsynth.lifecycle.forecast import forecast
-from dpsynth.lifecycle.result import Release
-from dpsynth.recipient.bundle import open_bundle
-from dpsynth.recipient.query import answered
-from dpsynth.recipient.verification import verified
+from dpsynth.pipeline.forecast import forecast
+from dpsynth.pipeline.result import Release
 
 ROWS = 8000
 SHARES = np.array(

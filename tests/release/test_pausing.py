@@ -20,8 +20,8 @@ import pytest
 import dpsynth
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError, Paused
-from dpsynth.lifecycle.inputs import inputs_of
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.inputs import inputs_of
+from dpsynth.pipeline.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, Watch

@@ -12,15 +12,15 @@ import pytest
 import yaml
 
 import dpsynth
-from dpsynth import pipeline
+from dpsynth.columns.units_by_rows import ranges_of_rows
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
-from dpsynth.domain.units_by_rows import ranges_of_rows
 from dpsynth.errors import Interrupted
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.steps import Step
-from dpsynth.starter.examples import write_example
+from dpsynth.pipeline import spine as pipeline
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.steps import Step
+from dpsynth.wings.owner.starter.examples import write_example
 from tests.event_log import log_of
 from tests.release.place import people
 

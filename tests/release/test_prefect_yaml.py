@@ -14,7 +14,7 @@ import yaml
 
 from dpsynth import load
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.starter.examples import write_example
+from dpsynth.wings.owner.starter.examples import write_example
 from tests.release.place import PACKAGES, Place, environment
 from tests.release.served import Api, free_port, until
 

@@ -16,14 +16,14 @@ import pytest
 from pyarrow import csv, parquet
 from rich.progress import Progress
 
+from dpsynth.columns.domain import Domain
+from dpsynth.config.files.form import FileForm
 from dpsynth.curator.counting import MOST_BLOCK, counted
 from dpsynth.curator.memory_table import MemoryTable
 from dpsynth.curator.source import read_cells
-from dpsynth.domain.domain import Domain
-from dpsynth.files.form import FileForm
-from dpsynth.lifecycle import progress
-from dpsynth.lifecycle.progress import EVERY, StepWatcher, in_words, lines_for_steps, showing, watched
-from dpsynth.presentation.work_shares import as_part, heard_by, telling
+from dpsynth.pipeline import progress
+from dpsynth.pipeline.progress import EVERY, StepWatcher, in_words, lines_for_steps, showing, watched
+from dpsynth.work_shares import as_part, heard_by, telling
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth import pipeline
 from dpsynth.accounting.cost import NOTHING
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import counting_engine
 from dpsynth.model import load
+from dpsynth.pipeline import counting_engine
+from dpsynth.pipeline import spine as pipeline
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.place import BY_PERSON, Place, people, release

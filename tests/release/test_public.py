@@ -13,8 +13,8 @@ import pytest
 
 import dpsynth
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
-from dpsynth.lifecycle.result import Release
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.result import Release
+from dpsynth.pipeline.steps import Step
 from tests.release.place import HEADER, Place, people, release
 from tests.release.stopping import stopped_at
 from tests.seeded_noise import seed_noise

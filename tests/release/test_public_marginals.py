@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.lifecycle.result import Release
+from dpsynth.pipeline.result import Release
 from tests.release.place import Place, people, release
 
 ROWS = people(300)

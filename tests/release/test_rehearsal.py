@@ -13,16 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.cli.rehearsal import rehearse
+from dpsynth.columns.reading import Reading
 from dpsynth.config import from_mapping, load
-from dpsynth.domain.reading import Reading
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.inputs import inputs_of
-from dpsynth.lifecycle.rehearsal import made_up_table
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.inputs import inputs_of
+from dpsynth.pipeline.rehearsal import made_up_table
+from dpsynth.pipeline.steps import Step
 from dpsynth.plan.occasion import Occasion, occasion_of
-from dpsynth.starter import draft_of
-from tests.domain.declared import config
+from dpsynth.wings.owner.starter import draft_of
+from tests.columns.declared import config
 from tests.release.keeper import Keeper, Stop
 from tests.release.place import BY_PERSON, Ended, Place, furnished
 from tests.release.stopping import stopped_at

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
+from dpsynth.columns.column import domain_of
 from dpsynth.config import compiled
-from dpsynth.domain.column import domain_of
 from dpsynth.errors import ConfigError, Interrupted
-from dpsynth.evidence.measurement_reading import read_measurements
-from dpsynth.lifecycle.result import Release
-from dpsynth.lifecycle.steps import Step
 from dpsynth.model import Expansion, LeastSquares
+from dpsynth.pipeline.result import Release
+from dpsynth.pipeline.steps import Step
+from dpsynth.strategy.evidence.measurement_reading import read_measurements
 from tests.release.place import HEADER, Place, people
 from tests.release.stopping import stopped_at
 

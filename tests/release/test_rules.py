@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
-from dpsynth.lifecycle.steps import Step
 from dpsynth.model import load
-from dpsynth.publish.verdict import CONTRADICTION
-from dpsynth.structure import STRATEGIES
+from dpsynth.pipeline.steps import Step
+from dpsynth.statistics.verdict import CONTRADICTION
+from dpsynth.strategy import STRATEGIES
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.place import Place, Row, people, release

@@ -14,14 +14,14 @@ import pandas as pd
 import pytest
 
 from dpsynth.accounting.subsampling import Sampling
+from dpsynth.bundle.recipient.bundle import open_bundle
+from dpsynth.bundle.recipient.verification import verified
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import UnitSample, loading
 from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.pipeline import run
-from dpsynth.recipient.bundle import open_bundle
-from dpsynth.recipient.verification import verified
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.spine import run
 
 T = TypeVar("T")
 ROWS, RATE = 4000, 0.25

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.pipeline import run
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.spine import run
 from tests.guarantee.test_second_round_by_replay import CELLS, COLUMNS, rows_of
 from tests.guarantee.wild_tables import privacy_of, spec_for, write
 

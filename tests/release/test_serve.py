@@ -55,7 +55,7 @@ def furnish(place: Place, **changes: Any) -> None:
 def cost_of(spec: Spec) -> Fraction:
     """mu^2/2 of one release as it is planned."""
     from dpsynth.plan.plan import make_plan
-    from dpsynth.structure import strategy_of
+    from dpsynth.strategy import strategy_of
 
     plan = make_plan(compiled(spec), strategy_of(spec.structure.method, ()))
     assert plan.measure == GDP

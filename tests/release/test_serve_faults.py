@@ -30,7 +30,7 @@ FAULTY = '''
 import sys
 
 import dpsynth.cli.app
-import dpsynth.lifecycle.beginning
+import dpsynth.pipeline.beginning
 import flows.release
 import flows.schedule
 import prefect.runner
@@ -38,7 +38,7 @@ from prefect.runtime import flow_run
 
 FAULTS = {faults!r}
 if "each tick a spend" in FAULTS:
-    run = dpsynth.lifecycle.beginning
+    run = dpsynth.pipeline.beginning
     real = run.occasion_of
     run.occasion_of = lambda spec, now, label=None: real(spec, flow_run.scheduled_start_time, label)
 if "runs left open" in FAULTS:

@@ -13,7 +13,7 @@ from dpsynth import load
 from dpsynth.accounting.accountants import float_up
 from dpsynth.accounting.measures import GDP
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.starter.examples import write_example
+from dpsynth.wings.owner.starter.examples import write_example
 from tests.release import clock
 from tests.release.clock import Clock
 from tests.release.place import Place

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from dpsynth.ledger import tables
-from dpsynth.lifecycle.result import Release
+from dpsynth.pipeline.result import Release
 from tests.release import evidence
 from tests.release.place import Place, release
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.cli.release_command import through_prefect
-from dpsynth.lifecycle.steps import Step
+from dpsynth.pipeline.steps import Step
 from tests.release.keeper import Keeper
 from tests.release.place import Place, changed
 from tests.release.served import free_port
@@ -102,7 +102,7 @@ def test_a_server_that_does_not_answer_is_one_plain_error(place: Place) -> None:
 
 
 EVERY_SHARE = """
-from dpsynth.lifecycle import progress
+from dpsynth.pipeline import progress
 progress.EVERY = 0.0
 from dpsynth.cli.app import main
 main()

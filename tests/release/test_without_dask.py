@@ -9,8 +9,8 @@ import pytest
 from dpsynth.config import load
 from dpsynth.curator import MemoryTable
 from dpsynth.errors import ConfigError, DpsynthError, SourceError
-from dpsynth.lifecycle.beginning import Request
-from dpsynth.pipeline import run
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.spine import run
 from tests.release.place import Place
 
 
@@ -32,7 +32,7 @@ def test_dask_that_is_not_installed_is_a_config_error(place: Place, monkeypatch)
 
 def test_a_scheduler_that_is_not_there_is_a_source_error(place: Place, monkeypatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("dpsynth.curator.dask_clusters._SECONDS", 0.3)
+    monkeypatch.setattr("dpsynth.wings.cluster.dask_clusters._SECONDS", 0.3)
     said = refused(place, {"dask": "tcp://127.0.0.1:1"}, SourceError)
     assert "tcp://127.0.0.1:1 can't be reached" in said and SourceError.exit_code == 4
 

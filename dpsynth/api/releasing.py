@@ -1,0 +1,214 @@
+"""A release called in Python: of a table in memory, of a file, or by a checked spec.
+
+Invariant: a table in memory is closed in its ``MemoryTable`` at once. The ledger is never left out: without
+one that is named, the usual file in the working folder is used, and the caller is told.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from dpsynth.api.keys import address, spec_of
+from dpsynth.bundle.frames import Library
+from dpsynth.config import Spec
+from dpsynth.config.privacy import Ledger
+from dpsynth.errors import ConfigError, DpsynthError, Paused
+from dpsynth.ledger.ledger import Ledger as LedgerBook
+from dpsynth.pipeline.beginning import DEFAULT_REQUEST, Request
+from dpsynth.pipeline.ending import Ending
+from dpsynth.pipeline.folders import unfinished_journal
+from dpsynth.pipeline.inputs import MemoryTable
+from dpsynth.pipeline.result import Release
+from dpsynth.pipeline.spine import run
+
+_SPELT = (
+    (re.compile(r"(?:dpsynth run CONFIG )?--resume ([0-9A-Za-z-]+)"), r"resume='\1'"),
+    (re.compile(r"dpsynth check CONFIG"), "dpsynth.describe(table)"),
+    (re.compile(r"--(against)( TABLE)?|(?<=with )--(config)"), r"the argument \1\3"),
+    (re.compile(r"--target "), "targets: "),
+    (re.compile(r"--debug writes them"), "the environment variable DPSYNTH_DEBUG=1 has them written"),
+)
+"""Advice of the command line, with its spelling in Python."""
+
+_told: set[Path] = set()
+"""Ledger files that the caller was told about in this process."""
+
+
+def note(sentence: str) -> None:
+    """Write a public note to the standard error stream."""
+    print(f"Note: {sentence}", file=sys.stderr)
+
+
+def held(source: object) -> Spec | MemoryTable | Path:
+    """A spec, the path of a table, or a closed table in memory.
+
+    Raises:
+        SourceError: it is none of these.
+    """
+    if isinstance(source, Spec | MemoryTable):
+        return source
+    return Path(source) if isinstance(source, str | Path) else MemoryTable(source)
+
+
+def released(
+    source: Spec | MemoryTable | Path,
+    spec: Spec | None,
+    request: Request,
+    tell: Callable[[str], None],
+    keys: Mapping[str, object],
+) -> Release:
+    """Run a release; see ``dpsynth.release``."""
+    if isinstance(request.period, Mapping):
+        raise ConfigError(
+            "period must be the label of a slice, such as '2026-03'. A table with periods is described by a "
+            "spec: dpsynth.Spec.from_dict({..., 'period': {...}})."
+        )
+    return _run(*described_by(source, spec, keys), request, tell)
+
+
+def described_by(
+    source: Spec | MemoryTable | Path, spec: Spec | None, keys: Mapping[str, object]
+) -> tuple[Spec, MemoryTable | None]:
+    """The spec, by itself, beside a table or made of keys; and the table, if it is in memory.
+
+    Raises:
+        ConfigError: it is described twice, or not at all, or a key or value isn't allowed.
+    """
+    if isinstance(source, Spec):
+        if spec is not None or keys:
+            more = "another spec" if spec is not None else f"the key {next(iter(keys))}"
+            raise ConfigError(f"A spec says all of a release by itself: remove {more}, or change the spec.")
+        return source, None
+    if spec is not None and keys:
+        raise ConfigError(
+            f"The key {next(iter(keys))} is given beside a spec: put it into the spec, or leave out the spec."
+        )
+    if isinstance(source, Path):
+        if spec is not None:
+            raise ConfigError(
+                "A file goes into the spec: dpsynth.load(config, source=path), or the key source of "
+                "Spec.from_dict. Beside a spec goes a table in memory."
+            )
+        return spec_of(keys, source), None
+    return (spec_of(keys) if spec is None else spec.in_memory()), source
+
+
+def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable[[str], None]) -> Release:
+    def say(sentence: str) -> None:
+        tell(_spelt(sentence))
+
+    for warning in spec.warnings():
+        say(warning)
+    if table is not None:
+        _tell_of_the_ledger(spec.ledger, say)
+    try:
+        with spelt_in_python():
+            release = run(spec, request, table=table, tell=say)
+    except Paused as paused:
+        raise _paused(paused, spec.ledger, request) from None
+    return _in_python(release, _library_of(table))
+
+
+def _in_python(release: Release, library: Library) -> Release:
+    """A release with the spelling of Python, and frames of a library."""
+    return replace(
+        release,
+        warnings=tuple(replace(w, remedy=_spelt(w.remedy)) for w in release.warnings),
+        audiences={name: _in_python(one, library) for name, one in release.audiences.items()},
+        library=library,
+    )
+
+
+def _library_of(table: MemoryTable | None) -> Library:
+    """The library of the frames that come out, by the table that went in."""
+    return next((known for known in get_args(Library) if table and table.library == known), "pandas")
+
+
+@contextmanager
+def spelt_in_python() -> Iterator[None]:
+    """Errors of what is done inside have advice in the spelling of Python."""
+    try:
+        yield
+    except Paused:
+        raise
+    except DpsynthError as error:
+        error.args = (_spelt(str(error)),)
+        raise
+
+
+def _spelt(sentence: str) -> str:
+    """A sentence with the spelling of advice in Python."""
+    for pattern, words in _SPELT:
+        sentence = pattern.sub(words, sentence)
+    return sentence
+
+
+def abandoned(release_id: str, ledger: str | Path | Mapping[str, str], outputs: Path) -> str:
+    """End a release that will not be finished; see ``dpsynth.abandon``.
+
+    Raises:
+        ConfigError: the ledger has no such release, it has ended, or its journal is not there.
+    """
+    section = ledger if isinstance(ledger, Mapping) else {"url": address(ledger)}
+    book = LedgerBook(section.get("url", Ledger().url), section.get("head"))
+    ending = Ending.of(book, release_id, lambda: _journal(outputs, release_id))
+    ending.enter("given up with dpsynth.abandon")
+    return ending.sentence
+
+
+def _journal(outputs: Path, release_id: str) -> Path:
+    """The journal of an unfinished release.
+
+    Raises:
+        ConfigError: there is none, or the release has a whole bundle.
+    """
+    folders = (folder for folder in outputs.glob("*") if folder.is_dir())
+    path = unfinished_journal(folders, release_id, f"resume='{release_id}'")
+    if path is None:
+        raise ConfigError(
+            f"There is no journal of release {release_id} under {outputs}, so nobody knows what it asked. "
+            "Name the folder in which it ran with outputs. If it is lost, the release can be charged all "
+            f'that it reserved: dpsynth ledger abandon {release_id} --reason "..."'
+        )
+    return path
+
+
+def _paused(paused: Paused, ledger: Ledger, request: Request) -> Paused:
+    """The pause of a release, with the ways to go on from Python."""
+    # The address of a server may hold a password.
+    url = ledger.url if ledger.url.startswith("sqlite") else "URL"
+    named = {"url": url} | ({} if ledger.head is None else {"head": ledger.head})
+    arguments = [repr(paused.release_id)]
+    if named != {"url": Ledger().url}:
+        arguments.append(f"ledger={named!r}")
+    if request.outputs != DEFAULT_REQUEST.outputs:
+        arguments.append(f"outputs={str(request.outputs)!r}")
+    return Paused(
+        paused.release_id,
+        [_spelt(warning) for warning in paused.warnings],
+        paused.what,
+        f"To go on as it is, release it once more with resume='{paused.release_id}'. To end it, so "
+        f"that a corrected one can be released: dpsynth.abandon({', '.join(arguments)}). It returns what the "
+        "release is charged.",
+    )
+
+
+def _tell_of_the_ledger(ledger: Ledger, tell: Callable[[str], None]) -> None:
+    """Say once where spending is recorded, if nobody has said where."""
+    if "url" in ledger.model_fields_set:
+        return
+    file = Path.cwd() / ledger.url.removeprefix("sqlite:///")
+    if file in _told:
+        return
+    _told.add(file)
+    table = f"'{ledger.dataset}'" if ledger.dataset else "the table"
+    tell(
+        f"The ledger is {file}. It adds up what all releases of {table} cost, and refuses more "
+        f"than epsilon {ledger.cap.epsilon}: keep it. ledger='...' names another file."
+    )

@@ -1,7 +1,0 @@
-"""Audits: releases of made-up tables, replayed on neighbours and attacked, beside the guarantee claimed."""
-
-from dpsynth.audit.auditing import Audit, Extent, audit
-from dpsynth.audit.page import page
-from dpsynth.audit.words import as_facts, in_words
-
-__all__ = ["Audit", "Extent", "as_facts", "audit", "in_words", "page"]

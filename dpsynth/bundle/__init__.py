@@ -1,0 +1,20 @@
+"""Post-processing: from answers, a model and a synthetic table to a bundle that is safe to hand over."""
+
+from dpsynth.bundle.bundle import MANIFEST, commit, write_public
+from dpsynth.bundle.csv_safety import neutralise, restore
+from dpsynth.bundle.publication import Publication
+from dpsynth.statistics.provenance import Provenance
+from dpsynth.statistics.tables import StatisticRequest, StatisticTable, compute_statistics
+
+__all__ = [
+    "MANIFEST",
+    "Provenance",
+    "Publication",
+    "StatisticRequest",
+    "StatisticTable",
+    "commit",
+    "compute_statistics",
+    "neutralise",
+    "restore",
+    "write_public",
+]

@@ -1,0 +1,193 @@
+"""The public content of a release, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.neighbours import Nameless
+from dpsynth.bundle.audiences import BundleAudience
+from dpsynth.bundle.row_files import TableFiles
+from dpsynth.bundle.row_source import RowSource
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.finer_counts import FinerCounts
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.measurement import Measurement, OwnAnswer
+from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
+from dpsynth.columns.rules import Enforcement
+from dpsynth.columns.slices import Slice
+from dpsynth.columns.sums import MeasuredSums
+from dpsynth.config.files import FileForm
+from dpsynth.model import MarkovRandomField
+from dpsynth.statistics.cut_off import CutOff
+from dpsynth.statistics.exam import Exam
+from dpsynth.statistics.sampled_estimates import SampledUnits
+from dpsynth.statistics.tables import StatisticTable
+from dpsynth.statistics.verdict import NO_VERDICT, Verdict
+from dpsynth.statistics.warning import DataWarning
+from dpsynth.strategy.evidence.public_table import PublicUse
+from dpsynth.strategy.evidence.reused import Reused
+
+
+class Views(Protocol):
+    """Views of the synthetic table in the form of older disclosure control, as post-processing."""
+
+    @property
+    def adds_nothing(self) -> str:
+        """What they add to the guarantee, in words."""
+        ...
+
+    def to_json(self) -> dict[str, object]:
+        """The facts of the manifest."""
+        ...
+
+    def files(self) -> Iterator[tuple[str, Mapping[str, Sequence[str] | pa.StringArray]]]:
+        """Each file's name, with its columns."""
+        ...
+
+
+class WithoutCurator(Protocol):
+    """A collection of reports that respondents randomised themselves, under trust: local."""
+
+    def to_json(self) -> dict[str, object]:
+        """The facts of the manifest."""
+        ...
+
+    def guarantee_in_words(self, guarantee: Guarantee) -> tuple[str, ...]:
+        """The guarantee of every respondent, as sentences."""
+        ...
+
+    def not_protected(self) -> tuple[str, ...]:
+        """The limits of the guarantee, as sentences."""
+        ...
+
+    def cautions(self, sentences: Sequence[str]) -> tuple[str, ...]:
+        """The cautions on a private table, said of respondents, with those of a collection."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """The public content of a release; every field is a public fact, an answer, or computed from these.
+
+    Attributes:
+        release: the release's name in the config.
+        release_id: the id of this run of it.
+        date: ISO date of the run, without a time of day.
+        part: the slice of the table that it is about; None if it is about the whole table.
+        layout: the layout of the synthetic table.
+        synthetic: the files of the synthetic table, which are written first: typed values under the original
+            names, in the original order; null is missing.
+        singles: the total, and the noisy counts of every column's values.
+        answers: all joint noisy marginals, over the compressed domain.
+        sums: noisy sums by group, of means that are asked for.
+        finer: noisy counts of pieces of bins by group, of quantiles that are asked for.
+        compression: the groups of values that were merged before columns were measured together.
+        merged_below: number of rows below which values were merged, by smoothed noisy counts.
+        rows: the source of the table's rows, and of more: the Markov random field fitted to all answers, and
+            the targets that rows are refined to.
+        statistics: tables with error bars.
+        guarantee: recomputed from the journal.
+        events: one mapping for each journalled answer, in order: ``question`` ("marginal",
+            "choose", "errors", "sums", "finer counts", "exam" or
+            "count"), ``columns``, ``merged_values`` (true if it was
+            asked over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
+            ``rho``.
+        structure: the strategy that chose the cliques.
+        cliques: the chosen cliques in order; a clique may be repeated.
+        budget: the budget in the config.
+        formats: some of "csv", "csv.gz", "csv.zst" and "parquet".
+        lost: cliques chosen but not measured, because the release was interrupted.
+        versions: names and versions of the software that ran.
+        reused: the earlier releases that were used; None where the config asks for none.
+        unit_changed: sentences on releases of these people that protected rows; none where there are none.
+        found: the facts that were found of each column with a part of the budget: "bounds", "quantiles",
+            "tree", "values" or "prefixes"; "max_rows" for the column of the person.
+        constraints: the rules that every synthetic row obeys, each with its enforcement.
+        public_table: the use of a public table; None without one.
+        public_marginals: the public marginals in the config.
+        nameless: the treatment of rows without a person: "left_out", or "together" as one person's; None
+            where rows are the units.
+        rehearsal: True if the table was made up from the config.
+        form: the form of the private table's file in the config; None if it is no file.
+        rows_on_trust: True if the table is the rows of a query that its owner alone knows to be row by row.
+        warnings: signs in the noisy single columns that something was misread.
+        collection: the reports of respondents that it was made from; None if a curator answered.
+        minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
+            such a rule.
+        maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
+            ``dpsynth query`` withholds an answer; None without such a rule.
+        views: the views in the form of older disclosure control; None without any.
+        signed_by: the public key by which the bundle is signed; None if it isn't.
+        exam: the measured errors of the synthetic table; None if the budget had no share for it.
+        verdict: the verdicts on the columns and pairs of the synthetic table.
+        cut: the rows that the contribution bound cuts off; None if it was not asked.
+        sampled: the sample that all answers are about; None if they are about all units.
+        audience: the audience of the bundle; None for a release of one bundle.
+    """
+
+    release: str
+    release_id: str
+    date: str
+    part: Slice | None
+    layout: Layout
+    synthetic: TableFiles
+    singles: tuple[OwnAnswer, ...]
+    answers: tuple[Measurement, ...]
+    compression: Compression
+    merged_below: float
+    rows: RowSource
+    statistics: tuple[StatisticTable, ...]
+    guarantee: Guarantee
+    events: tuple[Mapping[str, object], ...]
+    structure: str
+    cliques: tuple[Clique, ...]
+    budget: Mapping[str, object]
+    formats: tuple[str, ...]
+    lost: tuple[Clique, ...]
+    versions: Mapping[str, str]
+    reused: Reused | None = None
+    unit_changed: tuple[str, ...] = ()
+    found: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    constraints: tuple[Enforcement, ...] = ()
+    public_table: PublicUse | None = None
+    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
+    nameless: Nameless | None = None
+    rehearsal: bool = False
+    form: FileForm | None = None
+    rows_on_trust: bool = False
+    warnings: tuple[DataWarning, ...] = ()
+    exam: Exam | None = None
+    verdict: Verdict = NO_VERDICT
+    cut: CutOff | None = None
+    sums: tuple[MeasuredSums, ...] = ()
+    finer: tuple[FinerCounts, ...] = ()
+    collection: WithoutCurator | None = None
+    minimum_set_size: int | None = None
+    maximum_set_overlap: int | None = None
+    views: Views | None = None
+    signed_by: str | None = None
+    sampled: SampledUnits | None = None
+    audience: BundleAudience | None = None
+
+    @property
+    def model(self) -> MarkovRandomField:
+        """The Markov random field from which the table was drawn."""
+        return self.rows.model
+
+    @property
+    def measured_together(self) -> tuple[Clique, ...]:
+        """The columns of each joint answer, those of earlier tiers included."""
+        earlier = () if self.audience is None else self.audience.cliques
+        return (*(m.clique for m in self.answers), *earlier)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that were read and modelled, in the order of the table."""
+        return self.layout.columns

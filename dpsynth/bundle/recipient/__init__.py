@@ -1,0 +1,5 @@
+"""The recipient's side: a published bundle opened, verified, asked and extended, by its public folder."""
+
+from dpsynth.bundle.recipient.bundle import Bundle, BundleRefused, open_bundle
+
+__all__ = ["Bundle", "BundleRefused", "open_bundle"]

@@ -1,0 +1,243 @@
+"""More rows of a bundle's model, of all kinds or with some values given, piece by piece.
+
+Rows with values given are drawn from the model conditioned on the cells that allow them, refined, decoded,
+and kept if they satisfy what is given. So each row does, whatever constraints and values inside bins have
+done to it.
+
+Invariant: every row obeys the constraints, and what is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import reduce
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsynth.bundle.recipient.bundle import Bundle
+from dpsynth.bundle.recipient.question import QuestionRefused, checked_condition
+from dpsynth.bundle.row_source import PIECE, RowSource
+from dpsynth.columns.column import Column
+from dpsynth.columns.expression import Call, Expression, Literal, Reader, Reference
+from dpsynth.columns.formulas import Operand
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules.satisfaction import true_rows
+from dpsynth.errors import DpsynthError
+from dpsynth.model import ImpossibleEvidence
+from dpsynth.statistics.conditions import condition_of
+
+Given = str | Sequence[str] | Mapping[str, object] | None
+"""Requirements of rows: conditions such as ``sex=F`` or ``age >= 65``, or values by column."""
+
+_LARGEST = 1 << 36
+"""Largest number of rows of a sample."""
+_MOST_TIMES = 200
+"""Bound on all drawn rows, in multiples of the wanted rows; ``_SOME`` rows more are allowed."""
+_SOME = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """Requirements of every row.
+
+    Attributes:
+        codes: for some columns the codes that rows may have, bool[codes].
+        formula: a condition beside that; None without one.
+    """
+
+    codes: Mapping[str, NDArray[np.bool_]]
+    formula: Expression | None
+
+
+def more_rows(
+    bundle: Bundle, number: int, given: Given = None, seed: int | None = None, chunk: int = PIECE
+) -> Iterator[pa.Table]:
+    """Rows in pieces of at most ``chunk``, typed as the synthetic table.
+
+    Args:
+        bundle: the bundle.
+        number: number of rows.
+        given: what each row must have.
+        seed: repeats the rows; without one they are new each time.
+        chunk: rows that are drawn and refined together.
+
+    Raises:
+        DpsynthError: the number or the conditions can't be used, or no row has what is given.
+    """
+    if not 0 <= number <= _LARGEST:
+        raise DpsynthError(f"The number of rows must be from 0 to {_LARGEST:,}, not {number:,}.")
+    source = bundle.rows
+    wish = wish_of(given, bundle)
+    allowed = _allowed(wish, source, bundle)
+    try:
+        conditional = source.given(allowed)
+    except ImpossibleEvidence:
+        raise _nobody() from None
+    if not number:
+        return iter([source.table(0, np.random.default_rng(0))])
+    if not allowed:
+        return source.tables(number, seed, chunk)
+    return _kept(conditional, wish, number, seed, chunk)
+
+
+def _nobody() -> DpsynthError:
+    return DpsynthError(
+        "The model has no row with what is given. Give less, or ask `dpsynth query` for counts."
+    )
+
+
+def _kept(source: RowSource, wish: Wish, number: int, seed: int | None, chunk: int) -> Iterator[pa.Table]:
+    """So many rows that have what is wished for."""
+    rng = np.random.default_rng(seed)
+    drawn = kept = 0
+    while kept < number:
+        if drawn > _MOST_TIMES * number + _SOME:
+            raise _nobody()
+        left = number - kept
+        # Rows are drawn for those that will be left out, as far as is known by now.
+        wanted = left if not drawn else ceil(1.05 * left * drawn / max(kept, 1)) + 10
+        wanted = min(wanted, _MOST_TIMES * number + _SOME)
+        for table in source.tables(wanted, int(rng.integers(1 << 62)), chunk, before=drawn):
+            drawn += table.num_rows
+            having = np.flatnonzero(_having(wish, source.layout, table))[: number - kept]
+            kept += having.size
+            if having.size:
+                yield table if having.size == table.num_rows else table.take(pa.array(having))
+            if kept == number:
+                return
+
+
+def _having(wish: Wish, layout: Layout, table: pa.Table) -> NDArray[np.bool_]:
+    """Rows of a table that have what is wished for, bool[rows]."""
+    texts = layout.texts(table)
+    found = np.ones(table.num_rows, dtype=np.bool_)
+    columns = {c.name: c for c in layout.columns}
+    for name, mask in wish.codes.items():
+        found &= mask[columns[name].encode(texts[columns[name].source])]
+    if wish.formula is not None:
+        operands = {
+            part.name: Operand(
+                layout.kinds[part.name], _array(table, part.name), _present(table, texts, part.name)
+            )
+            for part in layout.parts
+        }
+        found &= true_rows(wish.formula, layout, operands, table.num_rows)
+    return found
+
+
+def _array(table: pa.Table, name: str) -> pa.Array:
+    column = table[name].combine_chunks()
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _present(table: pa.Table, texts: Mapping[str, pa.StringArray], name: str) -> pa.StringArray:
+    """Texts of a column, null where it is missing."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(_array(table, name).is_valid(), texts[name], pa.scalar(None, pa.string()))
+
+
+def _allowed(wish: Wish, source: RowSource, bundle: Bundle) -> dict[str, NDArray[np.bool_]]:
+    """The codes that a row with what is wished for may have, for the columns that it restricts."""
+    found = dict(wish.codes)
+    condition = condition_of(wish.formula, source.layout, bundle.rules)
+    masks = [*condition.masks.items()]
+    for factor in condition.factors:
+        for axis, column in enumerate(factor.columns):
+            others = tuple(i for i in range(len(factor.columns)) if i != axis)
+            masks.append((column, np.asarray(factor.most.any(axis=others))))
+    for column, mask in masks:
+        found[column] = found.get(column, np.True_) & mask
+    if any(not mask.any() for mask in found.values()):
+        raise _nobody()
+    return found
+
+
+def wish_of(given: Given, bundle: Bundle) -> Wish:
+    """Requirements of every row, as codes and a condition.
+
+    Raises:
+        QuestionRefused: a condition can't be read, or a column or a value is unknown.
+    """
+    layout = bundle.rows.layout
+    pairs: list[tuple[Column, str]] = []
+    formulas: list[Expression] = []
+    if isinstance(given, Mapping):
+        columns = {c.name: c for c in layout.columns}
+        for name, value in given.items():
+            if name not in columns:
+                raise QuestionRefused(f"'{name}' is no column that the model holds: {', '.join(columns)}.")
+            pairs.append((columns[name], _text(value)))
+    else:
+        for text in [] if given is None else [given] if isinstance(given, str) else given:
+            pair = _pair(text, layout)
+            if pair is None:
+                formulas.append(_formula(text, layout))
+            else:
+                pairs.append(pair)
+    codes: dict[str, NDArray[np.bool_]] = {}
+    for column, value in pairs:
+        if value in column.labels:
+            mask = np.array([label == value for label in column.labels])
+            codes[column.name] = codes.get(column.name, np.True_) & mask
+        else:
+            formulas.append(_equal(column, value, bundle))
+    together = reduce(lambda a, b: Call("and", (a, b)), formulas) if formulas else None
+    return Wish(codes, together)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _pair(text: str, layout: Layout) -> tuple[Column, str] | None:
+    """The column and the value of a text such as ``sex=F``; None of a formula."""
+    for column in sorted(layout.columns, key=lambda c: -len(c.name)):
+        rest = text.strip().removeprefix(column.name).lstrip()
+        if text.strip().startswith(column.name) and rest.startswith("=") and not rest.startswith("=="):
+            return column, rest[1:].strip()
+    return None
+
+
+def _formula(text: str, layout: Layout) -> Expression:
+    try:
+        reader = Reader(text)
+        found = reader.formula()
+        reader.end()
+    except ValueError as error:
+        raise QuestionRefused(
+            f"What is given, '{text}', {error}. Write a value, such as sex=F, or a condition, such as "
+            "age >= 65."
+        ) from None
+    return checked_condition(found, layout)
+
+
+def _equal(column: Column, value: str, bundle: Bundle) -> Expression:
+    """The condition that a column has a value that is no label."""
+    layout = bundle.rows.layout
+    unknown = QuestionRefused(
+        f"'{column.name}' has no value '{value}'; its values are labelled {_some(column.labels)}."
+    )
+    literal = Literal(value)
+    if column.codec.kind.word == "number":
+        try:
+            literal = Literal(Decimal(value))
+        except InvalidOperation:
+            raise unknown from None
+    try:
+        found = checked_condition(Call("==", (Reference(column.name), literal)), layout)
+    except (QuestionRefused, ValueError, OverflowError):
+        raise unknown from None
+    condition = condition_of(found, layout, bundle.rules)
+    if not all(mask.any() for mask in condition.masks.values()):
+        raise unknown
+    return found
+
+
+def _some(labels: Sequence[str], most: int = 20) -> str:
+    return ", ".join(labels[:most]) + (f" … ({len(labels)} in all)" if len(labels) > most else "")

@@ -1,0 +1,271 @@
+"""Pictures of a published bundle: a column, a pair of columns, the verdict on all of them.
+
+Invariant: a picture shows what a recipient may ask, under the owner's rules for questions, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dpsynth.bundle.recipient.bundle import Bundle
+from dpsynth.bundle.recipient.query import grouped_counts
+from dpsynth.bundle.recipient.question import Question
+from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
+from dpsynth.bundle.report_source import ShownColumn
+from dpsynth.bundle.report_views import Bar, OneWayView, one_way_view
+from dpsynth.columns.column import Column, codes_of
+from dpsynth.columns.layout import companion
+from dpsynth.errors import DpsynthError
+from dpsynth.figures import count
+from dpsynth.pictures import (
+    BAR,
+    HEAT,
+    INK,
+    SOFT,
+    Picture,
+    box,
+    label,
+    line,
+    ring,
+    shade,
+    upwards,
+)
+from dpsynth.statistics.pair_relations import COLOURS, pair_view
+
+Numbers = NDArray[np.float64]
+
+_WIDE, _NAMES, _FIGURES = 640, 170, 110
+"""Widths of a picture, and of the names and the figures at its sides."""
+_HIGH, _LINE = 170, 20
+_MOST = 24
+"""Largest number of values of a column in the picture of a pair; more of them are put together."""
+_FEW = 8
+"""Largest number of values across at which cells of a pair have room for figures."""
+_COLOURS = {COLOURS["use"]: HEAT, COLOURS["with care"]: (214, 158, 46), COLOURS["don't use"]: (190, 46, 46)}
+
+
+def picture_of(bundle: Bundle, columns: Sequence[str]) -> Picture:
+    """The picture of a column, of a pair, or of the verdict if no column is named.
+
+    Raises:
+        DpsynthError: a column is unknown, or there are too many of them.
+    """
+    known = {column.name: column for column in bundle.rows.layout.columns}
+    for name in columns:
+        if name not in known:
+            raise DpsynthError(f"'{name}' is no column that the model holds. Those are: {', '.join(known)}.")
+    if not columns:
+        return _of_verdict(bundle)
+    if len(columns) == 1:
+        return _of_column(bundle, known[columns[0]])
+    if len({*columns}) != 2 or len(columns) != 2:
+        raise DpsynthError("Name one column, two different columns, or none for the verdict on all.")
+    return _of_pair(bundle, known[columns[0]], known[columns[1]])
+
+
+# a column
+
+
+def _of_column(bundle: Bundle, column: Column) -> Picture:
+    facts = bundle.shown
+    statistic = next(
+        (s for s in facts.statistics if s.kind == "one_way" and s.columns == (column.name,)), None
+    )
+    if statistic is None:
+        raise DpsynthError(f"The bundle has no counts of '{column.name}' to be shown.")
+    made = _made(bundle, column)
+    if made.sum() > 0:
+        # As many rows as are estimated, so that both can be compared.
+        made *= sum(max(rows, 0.0) for rows in statistic.table["estimate"].to_pylist()) / made.sum()
+    view = one_way_view(statistic, ShownColumn.of(facts.modelled[column.name]), list(made))
+    parts, below = _histogram(view) if view.histogram else ([], 0.0)
+    for spot, bar in enumerate(view.shown):
+        parts += _across(bar, below + spot * _LINE, view.margin)
+    left_out = len(view.everything) - len(view.shown) - len(view.histogram)
+    words = (
+        "Estimated rows of the private table: bars, with 95 % intervals"
+        f"{f', each {view.margin}' if view.margin else ''}. Rings: the synthetic table, scaled to as many "
+        "rows.",
+        *(["Heights are on a logarithmic scale."] if view.logarithmic else []),
+        *([f"The most frequent values; {left_out:,} more are not shown."] if left_out > 0 else []),
+        *_verdict(bundle, (column.name,)),
+    )
+    return Picture(column.name, words, _WIDE, round(below + len(view.shown) * _LINE + 10), tuple(parts))
+
+
+def _made(bundle: Bundle, column: Column) -> Numbers:
+    """The rows of the synthetic table with each code."""
+    path = bundle.folder / "synthetic.parquet"
+    if path.exists():
+        wanted = [column.name, *([companion(column.name)] if column.distinct else [])]
+        table = pq.read_table(path, columns=wanted).combine_chunks()
+        values, *distinct = (table[name].combine_chunks() for name in wanted)
+        codes = codes_of(column, column.text(values, *distinct))
+    else:
+        codes = synthetic_codes(bundle)[column.name]
+    return np.bincount(codes, minlength=column.size).astype(np.float64)
+
+
+def _histogram(view: OneWayView) -> tuple[list[str], float]:
+    """Upright bars, and the height that they take."""
+    left, wide = 12.0, _WIDE - 24.0
+    step = wide / len(view.histogram)
+    parts = []
+    for spot, bar in enumerate(view.histogram):
+        x, middle = left + spot * step, left + (spot + 0.5) * step
+        length, low, high = (_HIGH * part / 100 for part in (bar.length, bar.low, bar.high))
+        said = f"{bar.label}: {bar.figure} {bar.margin or view.margin}"
+        parts.append(box(x, _HIGH - length, max(step - 1, 0.5), length, BAR, said))
+        parts.append(line(middle, _HIGH - high, middle, _HIGH - low))
+        if bar.made is not None:
+            parts.append(ring(middle, _HIGH - _HIGH * bar.made / 100))
+    parts.append(line(left, _HIGH, left + wide, _HIGH, SOFT))
+    for place, words in view.ticks:
+        anchor = "start" if place < 10 else "end" if place > 90 else "middle"
+        parts.append(label(left + wide * place / 100, _HIGH + 16, words, anchor=anchor, size=11, fill=SOFT))
+    return parts, _HIGH + 30.0
+
+
+def _across(bar: Bar, top: float, margin: str) -> list[str]:
+    """A level bar with its name and its figure."""
+    wide, middle = _WIDE - _NAMES - _FIGURES - 24, top + _LINE / 2
+    length, low, high = (wide * part / 100 for part in (bar.length, bar.low, bar.high))
+    figure = bar.figure if margin else f"{bar.figure} {bar.margin}"
+    return [
+        label(_NAMES, middle + 4, bar.label, anchor="end", room=_NAMES - 12),
+        box(_NAMES + 8, top + 2, length, _LINE - 4, BAR, f"{bar.label}: {bar.figure} {bar.margin or margin}"),
+        line(_NAMES + 8 + low, middle, _NAMES + 8 + high, middle),
+        *([] if bar.made is None else [ring(_NAMES + 8 + wide * bar.made / 100, middle)]),
+        label(_WIDE - 12, middle + 4, figure, anchor="end"),
+    ]
+
+
+# a pair
+
+
+def _of_pair(bundle: Bundle, down: Column, across: Column) -> Picture:
+    if bundle.manifest.get("maximum_set_overlap") is not None:
+        raise DpsynthError(
+            "The owner limits how far the sets of questions overlap, so all cells of a pair aren't shown at "
+            "once. Ask for some of them with query."
+        )
+    pair = (down.name, across.name)
+    counted = grouped_counts(bundle, Question("count", "count", by=pair)).counted
+    cells, rows = _together(np.asarray(counted.cells, np.float64), down)
+    cells, heads = _together(cells.T, across)
+    cells = cells.T
+    least = bundle.manifest.get("minimum_set_size")
+    withheld = cells < least if isinstance(least, int) else np.zeros(cells.shape, np.bool_)
+    most = max(float(cells[~withheld].max(initial=0.0)), 1.0)
+    wide = (_WIDE - _NAMES - 20) / len(heads)
+    parts = []
+    for y, name in enumerate(rows):
+        parts.append(label(_NAMES, y * _LINE + 14, name, anchor="end", room=_NAMES - 12))
+        for x, head in enumerate(heads):
+            if withheld[y, x]:
+                continue
+            figure, depth = count(float(cells[y, x])), sqrt(max(float(cells[y, x]), 0.0) / most)
+            place = _NAMES + 8 + x * wide
+            parts.append(
+                box(place, y * _LINE, wide - 1, _LINE - 1, shade(depth), f"{name} · {head}: {figure}")
+            )
+            if len(heads) <= _FEW:
+                ink = "#ffffff" if depth > 0.6 else INK
+                parts.append(
+                    label(place + wide / 2, y * _LINE + 14, figure, anchor="middle", size=11, fill=ink)
+                )
+    bottom = len(rows) * _LINE
+    turned = len(heads) > _FEW
+    for x, head in enumerate(heads):
+        place = _NAMES + 8 + (x + 0.5) * wide
+        if turned:
+            name = label(place + 4, bottom + 6, head, anchor="end", size=11, room=90)
+            parts.append(upwards(place + 4, bottom + 6, name))
+        else:
+            parts.append(label(place, bottom + 14, head, anchor="middle", size=11, room=wide))
+    said = (
+        f"Estimated rows: the deeper the colour, the more, up to {count(most)} in a cell. {down.name} runs "
+        f"down, {across.name} across. Basis: {counted.basis}.",
+        *([f"Cells of fewer than {least:,} rows, by estimate, are withheld."] if withheld.any() else []),
+        *_verdict(bundle, pair),
+    )
+    return Picture(" and ".join(pair), said, _WIDE, bottom + (104 if turned else 26), tuple(parts))
+
+
+def _together(cells: Numbers, column: Column) -> tuple[Numbers, list[str]]:
+    """The lines of a table, of which there are at most ``_MOST`` for values, and their names.
+
+    Neighbours are put together where the order means something, otherwise the least frequent.
+    """
+    labels, values = list(column.labels), len(column.codec.labels)
+    if values <= _MOST:
+        return cells, labels
+    if column.codec.ordered:
+        groups = [part.tolist() for part in np.array_split(np.arange(values), _MOST)]
+        names = [labels[g[0]] if len(g) == 1 else f"{labels[g[0]]} … {labels[g[-1]]}" for g in groups]
+    else:
+        order = np.argsort(-cells[:values].sum(axis=1), kind="stable").tolist()
+        groups = [[code] for code in sorted(order[: _MOST - 1])] + [sorted(order[_MOST - 1 :])]
+        names = [labels[group[0]] for group in groups[:-1]] + [f"{len(groups[-1]):,} others"]
+    groups += [[code] for code in range(values, len(labels))]
+    return np.stack([cells[group].sum(axis=0) for group in groups]), [*names, *labels[values:]]
+
+
+# the verdict
+
+
+def _verdict(bundle: Bundle, columns: Sequence[str]) -> list[str]:
+    said = bundle.verdict.on(columns)
+    return [f"Verdict: {said}"] if said else []
+
+
+def _of_verdict(bundle: Bundle) -> Picture:
+    facts, verdict = bundle.shown, bundle.verdict
+    names = list(facts.modelled)
+    view = pair_view(names, facts.relations, facts.errors, verdict)
+    if view.matrix is None:
+        raise DpsynthError(
+            f"The {len(names):,} columns are too many for a picture of all pairs: verdict.frame lists them."
+        )
+    own = {one.columns[0]: one for one in verdict.columns}
+    size = min(28.0, (_WIDE - _NAMES - 28) / len(names))
+    parts = []
+    for y, (name, cells) in enumerate(view.matrix.lines):
+        top = y * size
+        parts.append(
+            label(_NAMES, top + size / 2 + 4, name, anchor="end", room=_NAMES - 12, size=_letters(size))
+        )
+        for x, cell in enumerate(cells):
+            fill = shade(0.1 + 0.6 * cell.shade, _COLOURS.get(cell.colour, HEAT))
+            words = "" if view.matrix.folded else cell.words
+            parts += _cell(x * size, top, size, fill, words, cell.figure or cell.mark)
+        if name in own:
+            colour = _COLOURS[COLOURS[own[name].verdict]]
+            why = f"{name}: {own[name].verdict}. {own[name].why}"
+            parts += _cell(y * size, top, size, shade(0.85, colour), why, "")
+    height = len(names) * size + 12
+    for spot, (use, kind, number) in enumerate(view.verdicts):
+        parts.append(box(_WIDE - 200, spot * _LINE, 12, 12, shade(0.6, _COLOURS[kind])))
+        parts.append(label(_WIDE - 182, spot * _LINE + 11, f"{use}: {number:,} pairs"))
+    said = (
+        "Columns on the diagonal, and all pairs below it: the colour is the verdict, the figure the measured "
+        "error, in per cent of the rows.",
+        *verdict.lines[:1],
+    )
+    return Picture("Verdict", said, _WIDE, round(max(height, 3 * _LINE)), tuple(parts))
+
+
+def _letters(size: float) -> int:
+    return 12 if size >= 15 else 8
+
+
+def _cell(x: float, y: float, size: float, fill: str, words: str, mark: str) -> list[str]:
+    parts = [box(_NAMES + 8 + x, y, size - 1, size - 1, fill, words)]
+    if mark and size >= _LINE:
+        parts.append(label(_NAMES + 8 + x + size / 2, y + size / 2 + 4, mark, anchor="middle", size=11))
+    return parts

@@ -1,0 +1,161 @@
+"""Counts that a model is fitted to, each with a type that gives their provenance.
+
+A model takes any ``Observation``. A release may write down as its own answers only a ``Measurement``, which
+was charged to the journal, or an ``ExactTotal``; public counts and evidence have other types.
+
+Invariant: all of them are public. Everything after a measurement is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.noises import noise_named
+from dpsynth.columns.domain import Clique
+
+RANDOMISED = "randomised response"
+"""Noise of answers that respondents randomise themselves: about normal, as a sum over many respondents."""
+
+
+def noise_variance(noise: str, scale: float) -> float:
+    """Variance of one draw of discrete noise.
+
+    Args:
+        noise: "gaussian" (discrete Gaussian, scale = sigma), "laplace" (discrete Laplace,
+            scale = b), "randomised response" (scale = standard deviation of a cell on average) or "none"
+            (an exact public number).
+        scale: the distribution's parameter, in counts.
+    """
+    if noise == RANDOMISED:
+        return scale**2
+    return 0.0 if noise == "none" else noise_named(noise).variance(scale)
+
+
+@lru_cache(maxsize=256)
+def mean_absolute_error(noise: str, scale: float) -> float:
+    """Expected |x| of one draw of discrete noise, in counts; arguments as of ``noise_variance``."""
+    if noise == RANDOMISED:
+        return sqrt(2 / pi) * scale
+    return 0.0 if noise == "none" else noise_named(noise).mean_absolute_error(scale)
+
+
+class Noisy:
+    """Values with noise of a known distribution, each with a draw of its own.
+
+    Attributes:
+        noise: the name of the distribution; see ``noise_variance``.
+        scale: its parameter, in the unit of the values.
+    """
+
+    noise: str
+    scale: float
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw of the noise, in the unit of the values squared."""
+        return noise_variance(self.noise, self.scale)
+
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of one draw of the noise, in the unit of the values."""
+        return sqrt(self.variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Observation(Noisy):
+    """Counts of one marginal, or linear queries on one, with an error of given variance.
+
+    Attributes:
+        clique: the columns counted, in the order of the array's axes.
+        values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows. With a
+            query: int64[answers].
+        noise: "gaussian", "laplace", "randomised response", or "none" for a number that is exact.
+        scale: sigma of the discrete Gaussian, b of the discrete Laplace, or the standard deviation of
+            randomised answers, in rows.
+        query: float64, shape (answers, *domain.shape(clique)): the weight of each cell in
+            each answer, such as prefix sums or merged bins; None where every cell was counted.
+        summed: int64, shape of the values: number of noisy counts whose sum each value is, each count with
+            noise of its own; None where each value is one count.
+    """
+
+    clique: Clique
+    values: NDArray[np.int64]
+    noise: str
+    scale: float
+    query: NDArray[np.float64] | None = None
+    summed: NDArray[np.int64] | None = None
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Variance of each value's noise, float64, shape of the values; ``variance`` is one noisy count's."""
+        counts = np.ones(self.values.shape) if self.summed is None else self.summed
+        return self.variance * np.asarray(counts, dtype=np.float64)
+
+    @property
+    def variance_of_sum(self) -> float:
+        """Variance of the sum of all values' noise, in rows squared."""
+        return self.variance * (self.values.size if self.summed is None else int(self.summed.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement(Observation):
+    """A noisy marginal: charged and drawn by the curator, or made of reports that respondents randomised.
+
+    Nothing else of private rows reaches a release.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyDistances(Noisy):
+    """Noisy distances between a finished table and the private one, charged and drawn by the curator.
+
+    Attributes:
+        cliques: the marginals compared.
+        values: int64[cliques], L1 distances of their counts plus noise, in rows.
+        noise: "gaussian" or "laplace".
+        scale: sigma or b, in rows.
+    """
+
+    cliques: tuple[Clique, ...]
+    values: NDArray[np.int64]
+    noise: str
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class ExactTotal(Observation):
+    """The number of rows, where it is public: under replace-one, or by public marginals that are counts."""
+
+    @classmethod
+    def of(cls, rows: int | NDArray[np.int64]) -> ExactTotal:
+        """The total of so many rows."""
+        return cls((), np.array(rows), "none", 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicCounts(Observation):
+    """Counts from public knowledge: a marginal given in the config, or one of a public table."""
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceCounts(Observation):
+    """An estimate from published counts: those of earlier releases, or of a public table, rescaled."""
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedCounts(Observation):
+    """Counts of one column from answers about it with other columns, reconciled: no answer of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenoisedCounts(Observation):
+    """An estimate from a release's own answers by empirical Bayes: less noise, but not unbiased."""
+
+
+OwnAnswer = Measurement | ExactTotal
+"""The types of a release's own answers."""

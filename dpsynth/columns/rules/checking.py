@@ -1,0 +1,218 @@
+"""Checks of the rules on rows: by cells if these decide, otherwise by values.
+
+Invariant: a row that passes both checks violates no rule in the published files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.columns.cell_values import Intervals
+from dpsynth.columns.codec import Codes
+from dpsynth.columns.column import Column
+from dpsynth.columns.derived import Derived, rounded
+from dpsynth.columns.expression import Call, Expression, Reference, references
+from dpsynth.columns.formulas import Operand, value_of
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules.grids import DEPENDS, VIOLATED, Grid, grids_of
+from dpsynth.columns.rules.rule import Condition, Rules, Sum
+
+Arrays = Mapping[str, pa.Array]
+"""Typed values of columns, null for missing."""
+
+Bad = NDArray[np.bool_]
+
+_MOST_TAKEN = 0.5
+"""Share of the rows up to which it pays to check these rows alone."""
+_CLOSE = 1e-9
+"""Distance of a number from the end of its cell that arithmetic alone may make."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checks:
+    """The checks of a table's rules on many rows at once."""
+
+    rules: Rules
+    layout: Layout
+
+    @cached_property
+    def grids(self) -> tuple[Grid, ...]:
+        """Grids of the conditions: their states by combinations of cells."""
+        return grids_of(self.rules, self.layout)
+
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """The modelled columns by name."""
+        return {column.name: column for column in self.layout.columns}
+
+    @cached_property
+    def by_value(self) -> tuple[tuple[Condition, Grid | None], ...]:
+        """Conditions that cells do not decide in every row, with their grids."""
+        of = {grid.number: grid for grid in self.grids}
+        pairs = ((c, of.get(c.number)) for c in self.rules.conditions)
+        return tuple((c, grid) for c, grid in pairs if grid is None or not grid.decided)
+
+    def violating_cells(self, codes: Mapping[str, Codes]) -> Bad:
+        """Rows whose cells violate a condition for all values, bool[rows]."""
+        bad = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
+        for grid in self.grids:
+            if grid.zeros.any():
+                bad |= grid.of(codes) == VIOLATED
+        return bad
+
+    @cached_property
+    def undecided(self) -> tuple[str, ...]:
+        """Columns whose values within a cell decide if a rule is obeyed."""
+        found: dict[str, None] = {}
+        for condition, _ in self.by_value:
+            found |= dict.fromkeys(self.rules.names(condition.formula))
+        for total in self.rules.sums.values():
+            found |= dict.fromkeys(self.rules.names(total.formula))
+        return tuple(c for c in found if c not in self.rules.sums)
+
+    def summed(self, drawn: Arrays) -> tuple[dict[str, pa.Array], dict[int, Bad]]:
+        """The values, with sums computed in every row that has the sum's column and all of its parts.
+
+        Returns:
+            The values; and for each sum's number the rows whose sum is no valid value of its column: it lies
+            outside of the column's ends, would be read as missing, or does not fit in a double.
+        """
+        arrays, operands = dict(drawn), self._operands(drawn, self._for_sums)
+        bad: dict[int, Bad] = {}
+        for turn in self.rules.turns:
+            if isinstance(turn, Derived):
+                if turn.name in self._for_sums:
+                    operands[turn.name] = turn.operand(operands, self._rows(drawn))
+                continue
+            column, old = self.columns[turn.target], arrays[turn.target]
+            decimals = column.codec.kind.decimals
+            value = rounded(value_of(turn.formula, operands, self._rows(drawn)), decimals)
+            value = value.cast(old.type)
+            parts = np.logical_and.reduce([operands[n].values.is_valid() for n in references(turn.formula)])
+            new = pc.if_else(pc.and_(value.is_valid(), old.is_valid()), value, old)
+            lost = parts & np.asarray(pc.and_(value.is_null(), old.is_valid()))
+            bad[turn.number] = lost | ~self.fits(column, new)
+            arrays[turn.target] = new
+            operands[turn.target] = self._operand(turn.target, new)
+        return arrays, bad
+
+    def computed(self, turn: Sum, values: Arrays) -> pa.Array:
+        """The value of a sum in each row, of its column's type and decimals; null where a part is missing."""
+        wanted = set(references(turn.formula))
+        operands, needed = self._operands(values, wanted), self._derived(wanted)
+        for other in self.rules.turns:
+            if isinstance(other, Derived) and other.name in needed:
+                operands[other.name] = other.operand(operands, self._rows(values))
+        column = self.columns[turn.target]
+        value = rounded(value_of(turn.formula, operands, self._rows(values)), column.codec.kind.decimals)
+        return value.cast(values[turn.target].type)
+
+    def outside(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
+        """Rows in which a sum lies outside of its own cell, bool[rows]."""
+        found = np.zeros(self._rows(summed), dtype=np.bool_)
+        for target in self.rules.sums:
+            cells, own = self.columns[target].codec.cell_values, codes[target]
+            assert isinstance(cells, Intervals), "the column of a sum is continuous"
+            has = np.asarray(summed[target].is_valid()) & (own < len(cells.low))
+            value = np.asarray(pc.fill_null(summed[target].cast(pa.float64()), 0.0))
+            spot = np.where(has, own, 0)
+            found |= has & ((value < cells.low[spot] - _CLOSE) | (value > cells.high[spot] + _CLOSE))
+        return found
+
+    def violating_values(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
+        """Rows that violate a condition, bool[rows]; those in which cells decide may be left out."""
+        bad = np.zeros(self._rows(summed), dtype=np.bool_)
+        whole: list[Condition] = []
+        for condition, grid in self.by_value:
+            if grid is None:
+                whole.append(condition)
+                continue
+            depends = grid.of(codes) == DEPENDS
+            if depends.mean() > _MOST_TAKEN:
+                whole.append(condition)
+            elif depends.any():
+                spots = np.flatnonzero(depends)
+                few = {name: summed[name].take(pa.array(spots)) for name in grid.columns}
+                bad[spots] |= self._violated([condition], few)
+        return bad | self._violated(whole, summed) if whole else bad
+
+    def each(self, summed: Arrays) -> dict[int, Bad]:
+        """Rows that violate each condition, by its number."""
+        return {c.number: self._violated([c], summed) for c in self.rules.conditions}
+
+    @staticmethod
+    def _rows(values: Arrays) -> int:
+        return len(next(iter(values.values())))
+
+    def _violated(self, conditions: list[Condition], summed: Arrays) -> Bad:
+        wanted = {name for condition in conditions for name in references(condition.formula)}
+        rows, operands, needed = self._rows(summed), self._operands(summed, wanted), self._derived(wanted)
+        for turn in self.rules.turns:
+            if isinstance(turn, Derived) and turn.name in needed:
+                operands[turn.name] = turn.operand(operands, rows)
+        bad = np.zeros(rows, dtype=np.bool_)
+        for condition in conditions:
+            obeyed = pc.fill_null(value_of(condition.formula, operands, rows), True)
+            bad |= ~np.asarray(obeyed)
+        return bad
+
+    def fits(self, column: Column, values: pa.Array) -> Bad:
+        """Valid values of a column, bool[rows]: missing, or between its ends and not written like missing."""
+        numbers = column.codec.cell_values
+        assert isinstance(numbers, Intervals), "the column of a sum is continuous"
+        low, high = numbers.low[0].item(), numbers.high[-1].item()
+        within = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
+        fits = np.asarray(pc.fill_null(within, True))
+        if column.markers_may_be_drawn:
+            marks = pa.array([*column.markers, *column.distinct], pa.string())
+            fits = fits & ~np.asarray(pc.is_in(column.codec.text(values), marks))
+        return fits
+
+    def _operands(self, values: Arrays, wanted: set[str]) -> dict[str, Operand]:
+        """Operands of formulas over the wanted columns, without derived columns."""
+        needed = self._derived(wanted)
+        return {name: self._operand(name, values[name]) for name in needed if name in self.columns}
+
+    def _derived(self, wanted: set[str]) -> set[str]:
+        """The wanted columns, and the columns from which derived ones among them are computed."""
+        needed = set(wanted)
+        for turn in reversed(self.rules.turns):
+            if isinstance(turn, Derived) and turn.name in needed:
+                needed |= set(references(turn.formula))
+        return needed
+
+    @cached_property
+    def _for_sums(self) -> set[str]:
+        parts = {name for total in self.rules.sums.values() for name in references(total.formula)}
+        return self._derived(parts)
+
+    def _operand(self, name: str, values: pa.Array) -> Operand:
+        kind, codec = self.layout.kinds[name], self.columns[name].codec
+        read = kind.word == "text" or name in self._spelt
+        return Operand(kind, values, codec.text(values) if read else pa.nulls(len(values), pa.string()))
+
+    @cached_property
+    def _spelt(self) -> frozenset[str]:
+        """Columns whose texts formulas use, whatever their kind."""
+        found: set[str] = set()
+        for formula in (*(c.formula for c in self.rules.conditions), *(t.formula for t in self.rules.turns)):
+            found |= set(_spelt(formula))
+        for turn in self.rules.turns:
+            if isinstance(turn, Derived) and turn.map:
+                found |= set(references(turn.formula))
+        return frozenset(found)
+
+
+def _spelt(formula: Expression) -> Iterator[str]:
+    if isinstance(formula, Call):
+        for operand in formula.operands:
+            if isinstance(operand, Reference) and formula.operation in ("first", "last", "join"):
+                yield operand.column
+            yield from _spelt(operand)

@@ -1,0 +1,56 @@
+"""Keys of the configuration that a wing reads: the core knows their names, and the wing their grammar.
+
+Invariant: a wing is imported only where its key is given, or where the grammar as a whole is described.
+Without the wing the key is refused.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from pydantic import GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from dpsynth.config.scalars import Checked, JsonSchema
+from dpsynth.config.section import NESTED, refused
+from dpsynth.wing import Point
+
+
+class OfWing(Checked):
+    """An annotation for a field whose type a wing defines."""
+
+    def __init__(self, key: str) -> None:
+        """The annotation of a key.
+
+        Args:
+            key: its path, such as "publish.rounding": the name of the point that the wing fills with a type.
+        """
+        self._point: Point[type] = Point(key)
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any] | None:
+        kind = self._point.filled()
+        return None if kind is None else TypeAdapter(kind)
+
+    def check(self, value: object) -> object:
+        """The value as the wing's type has it; None for a key without a value."""
+        if value is None:
+            return None
+        if self._adapter is None:
+            raise refused("needs a wing that is not installed here; remove it")
+        try:
+            return self._adapter.validate_python(value)
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_input=False)
+            raise PydanticCustomError(NESTED, "{errors}", {"errors": details}) from None
+
+    def json_schema(self) -> JsonSchema:
+        """Anything: for a wing that is not installed."""
+        return {}
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        """The description of the wing's type."""
+        if self._adapter is None:
+            return {}
+        return {"anyOf": [handler(self._adapter.core_schema), {"type": "null"}]}

@@ -1,0 +1,315 @@
+"""The forecast of a release: its plan, and the ledger before and after.
+
+Invariant: a forecast reads the config and the ledger, never the table, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpsynth.accounting.amount import Amount, digits
+from dpsynth.accounting.group import of_groups, other_relation
+from dpsynth.columns.calendar_parts import invents_time_of_day
+from dpsynth.columns.rules import enforcement_of
+from dpsynth.columns.slices import Slice
+from dpsynth.config import CompiledSpec, Spec, compiled
+from dpsynth.config.period import LONGEST_LABEL, Period
+from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry
+from dpsynth.ledger.hints import hints
+from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
+from dpsynth.plan.expected_errors import (
+    CountErrors,
+    bins_that_hide,
+    column_errors,
+    enough_columns,
+    enough_epsilon,
+    exam_within,
+    pair_errors,
+    sampling_error,
+)
+from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
+from dpsynth.plan.plan import Found, Plan, make_plan
+from dpsynth.plan.promised import promised
+from dpsynth.plan.reservation import reservation_of, table_of
+from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
+from dpsynth.plan.sums import ASSUMED_ROWS
+from dpsynth.strategy import strategy_of
+
+SHARE = 0.01
+"""Default share of the rows that noise may move in a column."""
+
+
+def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[str, Any]:
+    """The forecast as plain JSON values.
+
+    Args:
+        spec: the checked config.
+        rows: the number of rows of the table, public or assumed; None: errors are in rows alone.
+        share: the share of the rows that noise may move in a column, for the epsilon that it needs.
+
+    Raises:
+        ConfigError: the plan can't be made, or the ledger can't be read.
+    """
+    from dpsynth.ledger.ledger import Ledger
+
+    compiled_spec = compiled(spec)
+    plans = _plans_of(compiled_spec)
+    plan = plans[-1]
+    known = Ledger(spec.ledger.url, spec.ledger.head).read()
+    account = known.dataset_of(table_of(spec))
+    return {
+        "release": spec.release,
+        "dataset": account,
+        "columns": len(spec.columns),
+        **plan.to_json(),
+        "groups": of_groups(promised(plan)),
+        "other_relation": other_relation(promised(plan)),
+        "expected_errors": _errors(compiled_spec, plan, rows, share),
+        "sampling": _sampling(compiled_spec, plan, rows),
+        "audiences": [
+            {**tier.to_json(), "expected_errors": _errors(compiled_spec, tier, rows, share)}
+            for tier in plans
+            if tier.audience
+        ],
+        "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
+        "ledger": _ledger(compiled_spec, plan, known.balance(account), account),
+        "engine": _engine(compiled_spec, plan, rows),
+        "notes": [
+            *spec.warnings(),
+            *_moments(compiled_spec),
+            *_wide_bins(compiled_spec, plan, rows),
+            *_hints(compiled_spec, plan, known.balances(), account),
+        ],
+    }
+
+
+def _moments(compiled_spec: CompiledSpec) -> Iterator[str]:
+    """Sentences on the parts of moments that are measured, and on those that are not."""
+    for parted in compiled_spec.layout.parted:
+        units = [f"{parted.unit}s", *(f"{part.name}" for part in parted.parts)]
+        yield f"Of {parted.column.name} these are measured, each as a column: {', '.join(units)}."
+    invented = [column.name for column in compiled_spec.columns if invents_time_of_day(column)]
+    if invented:
+        yield (
+            f"The time of day of {', '.join(invented)} is invented: no hour is measured, and all are equally "
+            "likely. With parts: [hour] of such a column its hours are measured."
+        )
+
+
+def _wide_bins(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> Iterator[str]:
+    """A warning of bins that hide more than noise would."""
+    number = rows or compiled_spec.public_marginals.rows or ASSUMED_ROWS
+    found = bins_that_hide(compiled_spec, plan, int(number))
+    if found:
+        named = ", ".join(f"{name} ({bins})" for name, bins in found.items())
+        yield (
+            f"Wide bins hide more than noise would in {number:,} rows, and no budget brings that back. Leave "
+            f"bins out of these columns, or write the number in brackets: {named}."
+        )
+
+
+def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[str, object] | None:
+    """The sample of units, beside the same release without one; None if all units are asked."""
+    if plan.sampling is None:
+        return None
+    privacy = compiled_spec.spec.privacy.model_copy(update={"sample_rate": None})
+    again = compiled(compiled_spec.spec.model_copy(update={"privacy": privacy}))
+    without, sizes = _plans_of(again)[0], dict(compiled_spec.domain.sizes)
+    of_sample = plan.sampling.of_sample(Amount(plan.epsilon, plan.delta or Fraction(0)))
+    return {
+        "rate": float(plan.sampling.rate),
+        "epsilon_of_sample": float(of_sample.epsilon),
+        "delta_of_sample": float(of_sample.delta),
+        "columns": [
+            {
+                "columns": list(one.columns),
+                "error_by_noise": one.error,
+                "error_by_sampling": None if rows is None else sampling_error(plan, rows / one.cells),
+                "error_without_sampling": other.error,
+            }
+            for one, other in zip(column_errors(plan, sizes), column_errors(without, sizes), strict=True)
+        ],
+    }
+
+
+def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[str, object]:
+    """The engine that counts, the coded rows that it holds, and time and memory for so many rows."""
+    summed = len(plan.own.columns)
+    person = plan.neighbours.person is not None
+    sizes = [None if c.kept_as_text else c.size for c in compiled_spec.columns]
+    period = compiled_spec.spec.period
+    beside = {*plan.neighbours.columns, *([] if period is None else [period.column])}
+    others = len(beside - {c.name for c in compiled_spec.columns})
+    read = bytes_of_source_row(compiled_spec.columns, others)
+    engine = compiled_spec.spec.engine
+    each, memory = bytes_of_row(sizes, summed, person=person), engine.memory
+    # The rows of persons are copied when contributions are bounded, so half of the memory is for either.
+    held = memory // 2 if person else memory
+    known = rows if rows is not None else compiled_spec.public_marginals.rows
+    facts: dict[str, object] = {
+        "name": engine.named,
+        "workers": engine.dask is not None,
+        "memory": memory,
+        "bytes_of_a_row": each,
+        "source": _source(compiled_spec.spec),
+        "read_bytes_of_a_row": round(read, 1),
+        "rows": known,
+    }
+    if known is None:
+        return facts
+    whole = plan.forecast.of_rows(known, held=held, coded=known * each)
+    return {
+        **facts,
+        "read_bytes": round(known * read),
+        "coded_bytes": known * each,
+        # How many workers share them isn't known here.
+        "cache_bytes": known * each if known * each > held and engine.dask is None else 0,
+        "seconds": round(whole.seconds, 1),
+        "megabytes": round(whole.megabytes, 1),
+    }
+
+
+def _source(spec: Spec) -> str:
+    """The kind of the source: memory, database, or the file's format with its compression."""
+    source = spec.source
+    if source.in_memory or source.in_database:
+        return "memory" if source.in_memory else "database"
+    return str(source.format) if source.compression is None else f"{source.format}.{source.compression}"
+
+
+def accountants(spec: Spec) -> list[dict[str, object]]:
+    """The accountants side by side, as plain JSON values, for a release of one bundle.
+
+    Raises:
+        ConfigError: the plan can't be made.
+    """
+    # Loading it takes longer than a plan.
+    from dpsynth.plan.side_by_side import side_by_side, under
+
+    def planned_by(accountant: str) -> Plan:
+        return _plans_of(compiled(under(spec, accountant)))[0]
+
+    plan = _plans_of(compiled(spec))[0]
+    return [row.to_json() for row in side_by_side(plan, planned_by)]
+
+
+def _hints(
+    compiled_spec: CompiledSpec, plan: Plan, accounts: Sequence[Balance], account: str
+) -> Iterator[str]:
+    """The hints that the next release would give about its account."""
+    spec, label = compiled_spec.spec, "the next"
+    part = None if spec.period is None else Slice(spec.period.column, label)
+    once = spec.period is None and spec.schedule is None
+    wanted = reservation_of(compiled_spec, plan, Occasion(None if once else label, part), "")
+    return hints(wanted, account, accounts, Path())
+
+
+def _plans_of(compiled_spec: CompiledSpec) -> list[Plan]:
+    """The plan of each tier; of a release of one bundle its only one."""
+    structure = compiled_spec.spec.structure
+    strategy = strategy_of(structure.method, structure.cliques or ())
+    plans = [make_plan(compiled_spec, strategy)]
+    while plans[-1].later:
+        plans.append(
+            make_plan(compiled_spec, strategy, Found(plans[-1], compiled_spec.columns, next_tier=True))
+        )
+    return plans
+
+
+def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: float) -> dict[str, object]:
+    """The errors to expect of columns, and of pairs of columns if the number of rows is given."""
+    columns = column_errors(plan, dict(compiled_spec.domain.sizes))
+    if rows is None:
+        return {"rows": None, "columns": [_counts(column) for column in columns]}
+    pairs = pair_errors(compiled_spec, plan, rows)
+
+    def errors_of(spec: Spec) -> tuple[CountErrors, ...]:
+        # The epsilon that a bundle needs does not depend on those of other audiences.
+        again = compiled(spec.model_copy(update={"audiences": {}}))
+        return column_errors(_plans_of(again)[0], dict(again.domain.sizes))
+
+    found = enough_epsilon(compiled_spec.spec, rows, share, errors_of)
+    epsilon = None if found is None else float(found)
+    return {
+        "rows": rows,
+        "columns": [_counts(column, rows) for column in columns],
+        "pairs_measured_at_most": plan.outlined.cliques,
+        "exam_within": exam_within(plan, rows),
+        "pairs": [_counts(pair, rows) for pair in pairs],
+        "columns_that_would_do": enough_columns(columns, rows),
+        "epsilon_that_would_do": {
+            "share_moved": share,
+            "epsilon": None if epsilon is None else float(epsilon),
+        },
+    }
+
+
+def _counts(errors: CountErrors, rows: int | None = None) -> dict[str, object]:
+    """Errors as plain JSON values; if the number of rows is given, with what noise moves and hides."""
+    hidden = (
+        {} if rows is None else {"share_moved": errors.moved(rows), "correlation": errors.correlation(rows)}
+    )
+    # One of each pair of columns: a copy by ``asdict`` would take longer than the plan.
+    return {**vars(errors), "columns": list(errors.columns), **hidden}
+
+
+def _ledger(
+    compiled_spec: CompiledSpec, plan: Plan, recorded: Balance | None, account: str
+) -> dict[str, object]:
+    """The dataset's account before and after the next release, by its filter."""
+    spec = compiled_spec.spec
+    now, period = datetime.now(UTC), spec.period
+    releases = () if recorded is None else recorded.releases
+    released = [r.occasion for r in releases if r.occasion is not None]
+    parallel = period is not None and period.composition == "parallel"
+    part = _next_part(period, spec, now, released) if period is not None and parallel else None
+    wanted = replace(reservation_of(compiled_spec, plan, Occasion(None, part), ""), dataset=account)
+    if recorded is not None:
+        check_protection(wanted, recorded)
+    before = recorded or first_balance(wanted, now.date())
+    check_counted(wanted, before)
+    cap = wanted.cap_under(before.cap)
+    check_cap(cap, before, before.approximate_share)
+    capped = replace(
+        before, caps=(*before.caps, CapChange(cap, now.date(), approximate_share=before.approximate_share))
+    )
+    after = replace(capped, releases=(*before.releases, first_entry(wanted, now.date())))
+    more = after.fits(wanted.cost)
+    due = [] if parallel else next_releases(spec, now, more + 2, released)
+    sentences: tuple[str, ...] = ()
+    if before.changed is not None:
+        # It takes longer to import than a plan.
+        from dpsynth.ledger.views import unit_change_in_words
+
+        sentences = unit_change_in_words(before)
+    return {
+        "filter": before.filter.accountant,
+        "unit_changed": list(sentences),
+        "cap": {"epsilon": digits(cap.epsilon, up=False), "delta": digits(cap.delta, up=False)},
+        "before": _counted(capped),
+        "after": _counted(after),
+        "allowed": capped.allows(wanted.cost, part),
+        "parallel": parallel,
+        "more_after": more,
+        "first_refused": due[more + 1].date().isoformat() if len(due) > more + 1 else None,
+    }
+
+
+def _next_part(period: Period, spec: Spec, now: datetime, released: list[str]) -> Slice:
+    """The slice of the next release; if values name the slices, a value without a release."""
+    if period.every == "value":
+        return Slice(period.column, "?" * (LONGEST_LABEL + 1))
+    present = occasion_of(spec, now)
+    if present.label in released and (due := next_releases(spec, now, 1, released)):
+        present = occasion_of(spec, due[0])
+    assert present.part is not None
+    return present.part
+
+
+def _counted(account: Balance) -> dict[str, object]:
+    return {"epsilon": digits(account.epsilon_used, up=True), "share": round(account.share_used, 6)}

@@ -1,0 +1,255 @@
+"""The steps after the last answer: model, synthetic table, statistics.
+
+Invariant: every step is post-processing. It has no access to the private table, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Protocol
+
+import numpy as np
+
+from dpsynth.bundle import Provenance, StatisticTable, compute_statistics
+from dpsynth.bundle.row_source import Densities, RowSource
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.measurement import ExactTotal
+from dpsynth.columns.rules import grids_of, zeros_of
+from dpsynth.config import CompiledSpec, Spec
+from dpsynth.config.privacy import Person
+from dpsynth.model import (
+    Bounds,
+    Fit,
+    FitOptions,
+    LeastSquares,
+    MarkovRandomField,
+    TableCounts,
+    Wanted,
+    denoised_answers,
+    estimate,
+    estimated_total,
+    raked,
+    refits,
+    zeros_within,
+)
+from dpsynth.model.zeros import Zeros
+from dpsynth.pipeline.answers import Measured
+from dpsynth.pipeline.progress import Advance
+from dpsynth.statistics.estimates import Unbiased
+from dpsynth.statistics.exam import Exam
+from dpsynth.statistics.measured_tilts import tilts_of
+from dpsynth.statistics.sampled_estimates import SampledUnits
+from dpsynth.strategy.evidence.drift import pooled_counts
+from dpsynth.strategy.evidence.earlier_releases import basis_of
+
+REPLICATES = 12
+"""Number of refits to fresh noise, which give the errors of statistics by the model."""
+LEAST_ROWS = 100_000
+"""Rows of a refined table that statistics are counted in, at least."""
+MAX_ITERATIONS = 1000
+"""Largest number of iterations of the final fit."""
+
+
+class Described(Protocol):
+    """The subject of a release; ``Inputs`` are one, with a curator."""
+
+    @property
+    def compiled(self) -> CompiledSpec:
+        """The compiled config."""
+        ...
+
+    @property
+    def spec(self) -> Spec:
+        """The checked config."""
+        ...
+
+
+class Answered(Protocol):
+    """The state of a release after its last question; a ``Stage`` is one, with a curator."""
+
+    @property
+    def layout(self) -> Layout:
+        """The table's columns."""
+        ...
+
+    @property
+    def max_cells(self) -> int:
+        """Largest number of cells of the model."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """The model of a release, and the answers that it was fitted to.
+
+    Attributes:
+        measured: all answers.
+        layout: the table's columns, with densities inside bins, of single columns and of pairs, that follow
+            from neighbouring counts, tilted to the means that were measured.
+        fit: the fit of the model of groups.
+        model: the model of values, which agrees with the public marginals.
+        wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
+        zeros: the cells that constraints exclude, in columns of ``model``.
+        densities: the counts from which the layout has its densities.
+    """
+
+    measured: Measured
+    layout: Layout
+    fit: Fit
+    model: MarkovRandomField
+    wanted: Wanted
+    zeros: Zeros
+    densities: Densities
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that were asked about: exact if it is public, otherwise the estimate."""
+        exact = [int(m.values) for m in self.measured.answers.first if isinstance(m, ExactTotal)]
+        return exact[0] if exact else round(self.model.total)
+
+
+def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Measured) -> Fit:
+    """The model of groups, fitted to all counts; it starts from the strategy's last fit.
+
+    Cells that constraints exclude are zeros of the model, as far as its size allows. Rows in the remaining
+    excluded cells are repaired.
+    """
+    expansion, selection = measured.expansion, measured.selection
+    counts = [*expansion.sums, *denoised_answers(measured.fitted_to, measured.posteriors)]
+    impossible = zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.compression.groups)
+    capacity = stage.max_cells - expansion.cells
+    return estimate(
+        expansion.coarse,
+        counts,
+        FitOptions(max_iterations=MAX_ITERATIONS, progress=lambda done: advance(done, MAX_ITERATIONS)),
+        prior_rows=selection.prior * estimated_total(counts),
+        zeros=zeros_within(expansion.coarse, [m.clique for m in counts], impossible, capacity),
+        start=selection.fit,
+    )
+
+
+def spread_over_values(inputs: Described, stage: Answered, measured: Measured, fit: Fit) -> FittedModel:
+    """The model of values that follows from a model of groups."""
+    counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
+    densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
+    layout = stage.layout.with_density(densities)
+    expansion, selection = measured.expansion, measured.selection
+    model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
+    names = expansion.names
+
+    def named(clique: Clique) -> Clique:
+        return tuple(names.get(c, c) for c in clique)
+
+    wanted = Wanted.of(
+        model,
+        {groups: column for column, groups in names.items()},
+        {named(clique): posterior for clique, posterior in measured.posteriors.items()},
+        [replace(m, clique=named(m.clique)) for m in measured.beside],
+        {named(pair): distance for pair, distance in selection.distances.items()},
+    )
+    asked = [named(m.clique) for m in measured.fitted_to if m.query is None]
+    layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
+    if measured.answers.sums:
+        columns = {column.name: column for column in layout.columns}
+        direct, ruled = _direct(inputs, measured), inputs.compiled.rules.named
+        layout = replace(layout, tilts=tilts_of(measured.answers.sums, columns, model, direct, ruled))
+    impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
+    zeros = {named(c): z for c, z in impossible.items()}
+    return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
+
+
+def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
+    """The source of the rows of a release."""
+    compiled = inputs.compiled
+    bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
+    return RowSource(
+        fitted.model,
+        fitted.layout,
+        compiled.rules,
+        compiled.public_marginals,
+        fitted.wanted,
+        bounds,
+        fitted.densities,
+    )
+
+
+def tabulate(
+    inputs: Described,
+    fitted: FittedModel,
+    rng: np.random.Generator,
+    exam: Exam | None = None,
+    unbiased: Unbiased | None = None,
+) -> tuple[StatisticTable, ...]:
+    """Statistics with standard errors; refits are made only if one needs them.
+
+    Answers about other periods don't count as measured.
+
+    Args:
+        inputs: what the release is about.
+        fitted: its model.
+        rng: generator of this post-processing step.
+        unbiased: estimates from the answers alone; left out, least squares of all answers.
+        exam: the measured errors of the synthetic table, if there are any.
+    """
+    requests, measured = inputs.spec.publish.statistics, fitted.measured
+    direct = _direct(inputs, measured) if unbiased is None else unbiased
+    distances = {} if exam is None else exam.by_columns
+    modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
+    cliques = [clique for r in modelled for clique in r.cliques if not direct.covers(clique)]
+    unexamined = any(frozenset(clique) not in distances for clique in cliques)
+    replicates = (
+        refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if unexamined else ()
+    )
+    return compute_statistics(
+        requests,
+        fitted.layout.columns,
+        direct,
+        _modelled(inputs, fitted, rng) if modelled else fitted.model,
+        replicates,
+        provenance=Provenance(
+            basis_of(measured.answers.evidence),
+            inputs.compiled.public_marginals,
+            measured.answers.sums,
+            distances,
+            sampled_units(inputs.spec),
+            measured.answers.finer,
+        ),
+    )
+
+
+def sampled_units(spec: Spec) -> SampledUnits | None:
+    """The sample that all answers are about; None if they are about all units."""
+    privacy = spec.privacy
+    if privacy.sampling is None:
+        return None
+    rows = privacy.unit.bound if isinstance(privacy.unit, Person) else 1
+    return SampledUnits(float(privacy.sampling.rate), rows)
+
+
+def _modelled(
+    inputs: Described, fitted: FittedModel, rng: np.random.Generator
+) -> MarkovRandomField | TableCounts:
+    """The marginals of tables by the model; those of a refined table where answers lie beside the tree."""
+    if not fitted.measured.beside:
+        return fitted.model
+    rows = max(round(fitted.model.total), LEAST_ROWS)
+    return TableCounts(
+        fitted.model.tree.domain, row_source(inputs, fitted).codes(rows, rng), fitted.model.total
+    )
+
+
+def _direct(inputs: Described, measured: Measured) -> LeastSquares:
+    """The counts over values rather than groups, reconciled."""
+    answers, public = measured.answers, inputs.compiled.public_marginals
+    one_way, joint = answers.one_way, answers.public_joint
+    if public.rows is None:
+        # Public shares were made counts by the estimated number of rows, which they don't measure.
+        one_way = tuple(m for m in one_way if not public.columns & set(m.clique))
+        joint = ()
+    own = replace(measured.expansion, singles=one_way).direct(measured.joint)
+    domain = measured.expansion.domain
+    return LeastSquares(
+        domain, (*own, *joint, *answers.evidence.direct(), *answers.tiers.evidence(domain).direct())
+    )

@@ -1,0 +1,248 @@
+"""The inputs of a release, compiled before its budget is reserved.
+
+Invariant: inputs are public, but for a private table in memory, which stays closed in its ``MemoryTable``. A
+file of the private table is opened only to check that it can be read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dpsynth.bundle.signature import SigningKey, load_key
+from dpsynth.config import CompiledSpec, Spec, compiled
+from dpsynth.config.files import FileForm
+from dpsynth.config.files.opening import unheard
+from dpsynth.config.files.place import Place, is_part_of, place_of
+from dpsynth.curator import (
+    Batch,
+    DatabaseTable,
+    MemoryTable,
+    check_source,
+    names_of,
+    read_batches,
+    read_cells,
+)
+from dpsynth.curator.csv_lines import BrokenRows
+from dpsynth.errors import ConfigError
+from dpsynth.model import Triangulation
+from dpsynth.pipeline.addresses import address_of
+from dpsynth.plan.occasion import Occasion
+from dpsynth.plan.plan import Plan, make_plan
+from dpsynth.strategy import Strategy, strategy_of
+from dpsynth.strategy.evidence.public_table import PublicTable
+
+SIGNING_KEY = "DPSYNTH_SIGNING_KEY"
+"""Name of the environment variable with the file of a signing key, where the config names none."""
+
+__all__ = [
+    "Inputs",
+    "MemoryTable",
+    "accept_source",
+    "cells_of",
+    "check_public_table",
+    "file_of",
+    "inputs_of",
+    "names_to_read",
+    "table_of_rows",
+    "with_public_table",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The inputs of a release.
+
+    Attributes:
+        compiled: the compiled config.
+        strategy: the structure strategy that the config names.
+        plan: the plan before domain discovery.
+        public_table: the public table that serves as evidence; None without one.
+        table: the private table, if it was handed over in memory. All else is public.
+    """
+
+    compiled: CompiledSpec
+    strategy: Strategy
+    plan: Plan
+    public_table: PublicTable | None = None
+    table: MemoryTable | None = None
+
+    @property
+    def spec(self) -> Spec:
+        """The checked config."""
+        return self.compiled.spec
+
+    @property
+    def signing_key(self) -> SigningKey | None:
+        """The key that signs the bundle: that of the config, or else of the environment; None without one.
+
+        It is read when it is needed, so that no step hands it on.
+
+        Raises:
+            ConfigError: there is no key in the file.
+        """
+        path = self.spec.publish.sign or os.environ.get(SIGNING_KEY)
+        return load_key(Path(path)) if path else None
+
+    @property
+    def public_sha256(self) -> str | None:
+        """SHA-256 of the public table's file; None without one."""
+        return None if self.public_table is None else self.public_table.sha256
+
+
+def inputs_of(spec: Spec, table: MemoryTable | None = None) -> Inputs:
+    """The compiled config, its strategy and its plan.
+
+    Args:
+        spec: the checked config.
+        table: a private table in memory, in place of the config's file.
+
+    Raises:
+        ConfigError: there is no plan, no model within the bound holds the public marginals, or there is no
+            table.
+    """
+    if spec.trust == "local":
+        raise ConfigError(
+            "trust: local has no table to open: respondents report with dpsynth collect CONFIG, and their "
+            "reports are released with dpsynth aggregate CONFIG REPORTS."
+        )
+    if table is None and spec.source.in_memory:
+        raise ConfigError(
+            "source is missing: say where the table is, such as source: {path: data/table.csv}, or hand over "
+            "a table in memory: dpsynth.release(frame, spec)."
+        )
+    strategy, worked_out = strategy_of(spec.structure.method, spec.structure.cliques or ()), compiled(spec)
+    plan = make_plan(worked_out, strategy)
+    _check_model_size(worked_out, plan)
+    return Inputs(worked_out, strategy, plan, table=table)
+
+
+def _check_model_size(compiled_spec: CompiledSpec, plan: Plan) -> None:
+    public = compiled_spec.public_marginals
+    if not public.marginals:
+        return
+    cells = Triangulation.of(compiled_spec.domain, [*public.cliques, *plan.wanted]).cells
+    if cells > plan.max_cells:
+        raise ConfigError(
+            f"The model needs {cells:,} cells for the marginals under public_marginals and the pairs of "
+            f"publish.statistics; {plan.max_cells:,} are allowed. State fewer columns together, or raise "
+            "structure.max_model_mb. Nothing was charged."
+        )
+
+
+def check_public_table(inputs: Inputs) -> list[str]:
+    """The declared columns that the public table has, by its header.
+
+    Raises:
+        ConfigError, SourceError: the public table can't be used.
+    """
+    spec, columns = inputs.spec, inputs.compiled.columns
+    assert spec.public_table is not None
+    path, form = Path(spec.public_table.path), spec.public_table.form
+    if not path.is_file():
+        raise ConfigError(
+            f"public_table.path: there is no file {path}; relative paths start at the working "
+            "directory. Nothing was charged."
+        )
+    if spec.source.path is not None and is_part_of(str(path), spec.source.path):
+        raise ConfigError(
+            "public_table.path must be another file than source.path, and none in its folder: what a public "
+            "table says is released as it is, and protected by nothing. Nothing was charged."
+        )
+    header = names_of(path, form)
+    names = list(dict.fromkeys(c.source for c in columns if c.source in header))
+    if not names:
+        raise ConfigError(f"public_table.path: {path} has none of the columns that the config declares.")
+    return names
+
+
+@unheard()
+def with_public_table(inputs: Inputs) -> Inputs:
+    """The inputs with the public table, read by the same careful reader as the private one.
+
+    Raises:
+        ConfigError, SourceError: the public table can't be used.
+    """
+    names, spec, columns = check_public_table(inputs), inputs.spec, inputs.compiled.columns
+    assert spec.public_table is not None
+    path = Path(spec.public_table.path)
+    batches = read_batches(path, names, spec.public_table.form, keep_broken=False)
+    return replace(inputs, public_table=PublicTable.of(path, batches, columns))
+
+
+def accept_source(inputs: Inputs, occasion: Occasion) -> None:
+    """Check the beginning of the private table for errors that would stop its reading.
+
+    Raises:
+        ConfigError, SourceError: the table can't be read.
+    """
+    table = table_of_rows(inputs)
+    if table is not None:
+        table.check(names_to_read(inputs, occasion))
+        return
+    path, form = file_of(inputs)
+    check_source(path, names_to_read(inputs, occasion), form)
+
+
+def cells_of(
+    inputs: Inputs,
+    occasion: Occasion,
+    broken: BrokenRows | None = None,
+    columns: Sequence[str] | None = None,
+) -> Iterator[Batch]:
+    """The cells of the private table, from memory, from the config's database or from its file.
+
+    Args:
+        inputs: the inputs of a release.
+        occasion: its occasion.
+        broken: counts of broken rows that grow as a file is read, for its owner's eyes; None for a release.
+        columns: the columns to read, for its owner's eyes; None for those that a release reads.
+    """
+    names = names_to_read(inputs, occasion) if columns is None else columns
+    table = table_of_rows(inputs)
+    if table is not None:
+        return table.batches(names)
+    path, form = file_of(inputs)
+    near = inputs.plan.neighbours
+    return read_cells(
+        path, names, form, keep_broken=near.person is None, keep_empty=near.rows_public, broken=broken
+    )
+
+
+def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | None:
+    """The private table in memory or in a database; None if it is a file.
+
+    Raises:
+        ConfigError: the address of the database isn't found, or its query may not be row by row.
+    """
+    source = inputs.spec.source
+    if inputs.table is not None or source.query is None:
+        return inputs.table
+    address, named = address_of(source)
+    if (doubt := source.doubt(address)) is not None:
+        raise ConfigError(f"source.query {doubt}.")
+    return DatabaseTable(address, source.query, named)
+
+
+def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
+    """Names of the columns that a release reads, with the columns of the person and the period."""
+    unit, part = inputs.plan.neighbours.columns, occasion.part
+    names = [c.source for c in inputs.compiled.columns]
+    more = [*unit, *([] if part is None else [part.column])]
+    return list(dict.fromkeys([*names, *more]))
+
+
+def file_of(inputs: Inputs) -> tuple[Place, FileForm]:
+    """The private table's path and form.
+
+    Raises:
+        ConfigError: the config names no file.
+    """
+    source = inputs.spec.source
+    if source.path is None:
+        raise ConfigError(
+            "This needs source.path: the table of this configuration is no file. Give one with --source."
+        )
+    return place_of(source.path), source.form

@@ -1,0 +1,359 @@
+"""The steps that ask the private table: domains, one-way marginals, structure, marginals.
+
+Invariant: a step takes a ``Stage`` and gives the next one, or answers. Rows are read only here, by
+``open_door``, after the reservation, and stay behind the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from dpsynth.accounting.calibration import Calibration
+from dpsynth.accounting.noises import noise_named
+from dpsynth.columns.column import Column, domain_of
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.finer_counts import FinerCounts
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
+from dpsynth.columns.rules import refuse_unobeyed
+from dpsynth.columns.sums import MeasuredSums
+from dpsynth.columns.units_by_rows import UnitsByRows
+from dpsynth.config.files.opening import unheard
+from dpsynth.curator import Curator, Terms, UnboundedCurator
+from dpsynth.errors import BudgetRefused, ConfigError
+from dpsynth.model import Expansion, estimate, estimated_total, public_counts
+from dpsynth.model.estimation import Fit
+from dpsynth.pipeline.answers import NO_TIERS, Answers, EarlierTiers, Measured
+from dpsynth.pipeline.counting_engine import rows_of
+from dpsynth.pipeline.inputs import Inputs
+from dpsynth.pipeline.release_run import ReleaseRun
+from dpsynth.plan.plan import Found, Plan, make_plan
+from dpsynth.plan.quantiles import NoiseOfQuantiles, best_pieces
+from dpsynth.plan.steps import one_way_weights
+from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
+from dpsynth.strategy.compression import Ordered, rare_groups
+from dpsynth.strategy.discovery import discover
+from dpsynth.strategy.discovery.contribution_bound import contribution_bound, noise_per_row
+from dpsynth.strategy.evidence.discount import discounted
+from dpsynth.strategy.evidence.earlier_releases import answers_of, weighted_evidence
+from dpsynth.strategy.evidence.evidence import MOST_BEFORE, Answered, within
+from dpsynth.strategy.public_relations import with_public_relations
+from dpsynth.strategy.strategy import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Unbounded:
+    """The door before contribution bounding."""
+
+    door: UnboundedCurator
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """The state of a release between two steps that ask.
+
+    Attributes:
+        curator: the door to the private table.
+        plan: the plan of the remaining steps, with measure and budget of the first plan.
+        layout: the table's columns, with the domains found so far.
+        tiers: the answers of earlier tiers.
+        total: the number of rows, once it is asked.
+        units: the noisy numbers of units by their rows; None if they were not asked for.
+    """
+
+    curator: Curator
+    plan: Plan
+    layout: Layout
+    tiers: EarlierTiers = NO_TIERS
+    total: tuple[OwnAnswer, ...] = ()
+    units: UnitsByRows | None = None
+
+    @classmethod
+    def of(cls, curator: Curator, plan: Plan, layout: Layout, units: UnitsByRows | None = None) -> Stage:
+        """The stage whose curator keeps what the plan has for the exam, and for later tiers."""
+        return cls(curator.keeping(plan.later + plan.kept), plan, layout, units=units)
+
+    def after(self, curator: Curator, plan: Plan, layout: Layout) -> Stage:
+        """The stage after this one, with its answers."""
+        return replace(Stage.of(curator, plan, layout, self.units), tiers=self.tiers, total=self.total)
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the table's columns."""
+        return domain_of(self.layout.columns)
+
+    @property
+    def max_cells(self) -> int:
+        """Largest number of cells of the model."""
+        return self.plan.max_cells
+
+
+def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Answered, ...]:
+    """The answers of the earlier releases that serve as evidence.
+
+    Raises:
+        ConfigError: the answers or the public table have changed since the release began.
+    """
+    if run.public_sha256 != inputs.public_sha256:
+        raise ConfigError(
+            "This release began with another public table as evidence, or with none, and can't go "
+            "on with this one. Put back the file that public_table.path named, or a copy of it: its SHA-256 "
+            f"is {run.public_sha256}."
+        )
+    return answers_of(run.reused, inputs.compiled.columns, outputs)
+
+
+class OpenDoor(Protocol):
+    """A function that reads the private table and returns its door; see ``open_door``."""
+
+    def __call__(self, inputs: Inputs, run: ReleaseRun) -> Stage | Unbounded:
+        """The door of a release."""
+        ...
+
+
+@unheard()
+def open_door(
+    inputs: Inputs,
+    run: ReleaseRun,
+    curator: type[Curator] = Curator,
+    unbounded: type[UnboundedCurator] = UnboundedCurator,
+) -> Stage | Unbounded:
+    """The door to the private table, which is read here: a curator of rows after contribution bounding.
+
+    If the numbers of rows of persons are asked for, all rows are kept behind a door that answers about these
+    only.
+
+    Args:
+        inputs: the inputs of the release.
+        run: the run, with its reservation and journal.
+        curator: the class of the door; a test's class may record the questions.
+        unbounded: the class of the door before contribution bounding.
+    """
+    plan, rows = inputs.plan, rows_of(inputs, run)
+    budget, delta = plan.whole.budget, plan.selection_delta
+    terms = Terms(plan.neighbours, plan.measure, budget, plan.noise, delta, kept=plan.later)
+    if inputs.compiled.ranges_of_rows:
+        return Unbounded(unbounded(rows, terms, run.journal, run.key))
+    door = curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
+    return Stage.of(door, plan, inputs.compiled.layout)
+
+
+def bound_contributions(inputs: Inputs, unbounded: Unbounded) -> Stage:
+    """The stage after contribution bounding, with the noisy numbers of persons by their rows.
+
+    If the bound is to be found, it is the one that balances lost rows and noise by these numbers.
+    """
+    plan, door, layout = inputs.plan, unbounded.door, inputs.compiled.layout
+    most = plan.neighbours.max_rows
+    units = door.rows_per_unit(inputs.compiled.ranges_of_rows, plan.bound_price or plan.cutoff_price)
+    if not plan.bound_price:
+        return Stage.of(door.bounded(most), plan, layout, units)
+    found = contribution_bound(units.up_to(most), noise_per_row(plan, inputs.compiled.domain))
+    bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=found))
+    return Stage.of(door.bounded(found), _plan_again(inputs, bounded, layout), layout, units)
+
+
+def count_rows(inputs: Inputs, stage: Stage) -> Stage:
+    """The stage with the number of rows: noisy, at its planned price, or as it is public.
+
+    It comes before searches and columns, so that a table that seems to be empty has cost no more than this.
+    Only the rows of persons come before, as they are counted before they are bounded: without a bound one
+    person could move the number by as many rows as a person may have at most.
+
+    Raises:
+        BudgetRefused: interruptions have used up the budget.
+    """
+    known = inputs.compiled.public_marginals.rows
+    total = stage.curator.count(stage.plan.total_price) if known is None else ExactTotal.of(known)
+    return replace(stage, total=_answered([total]))
+
+
+def _answered(answers: Sequence[OwnAnswer | None]) -> tuple[OwnAnswer, ...]:
+    """Answers that are all there.
+
+    Raises:
+        BudgetRefused: interruptions have used up the budget.
+    """
+    found = tuple(answer for answer in answers if answer is not None)
+    if len(found) < len(answers):
+        raise BudgetRefused(
+            "Interruptions used up the budget of this release before its columns were measured."
+        )
+    return found
+
+
+def find_domains(inputs: Inputs, stage: Stage) -> Stage:
+    """The stage with the domains that the plan's searches find.
+
+    Raises:
+        DpsynthError: no row of these domains was found that obeys the constraints.
+    """
+    columns, searches = inputs.compiled.columns, stage.plan.searches
+    layout = inputs.compiled.layout.found(discover(stage.curator, columns, searches))
+    refuse_unobeyed(inputs.compiled.rules, layout)
+    return stage.after(stage.curator.coded(layout.columns), _plan_again(inputs, stage.plan, layout), layout)
+
+
+def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
+    """The plan of the remaining steps after a discovery; measure and budget stay."""
+    return make_plan(inputs.compiled, inputs.strategy, Found(plan, layout.columns))
+
+
+def next_tier(inputs: Inputs, stage: Stage, measured: Measured) -> Stage:
+    """The stage of the next tier, which has the answers of this one, all that is kept for it, and its total.
+
+    What this tier has left over, by rounding, is left to the next.
+    """
+    tiers, layout = stage.tiers.after(stage.plan.audience, measured), stage.layout
+    plan = make_plan(inputs.compiled, inputs.strategy, Found(stage.plan, layout.columns, next_tier=True))
+    return count_rows(inputs, replace(stage.after(stage.curator, plan, layout), tiers=tiers))
+
+
+def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tuple[Answered, ...]) -> Answers:
+    """The total and the marginal of every column, with public counts and evidence."""
+    public, table = inputs.compiled.public_marginals, inputs.public_table
+    first, tiers = (*stage.total, *_one_way(inputs, stage)), stage.tiers
+    own = (*tiers.singles, *first)
+    one_way, joint = public_counts(public, estimated_total(own))
+    columns = stage.layout.columns
+    counts = None if table is None else table.answered(columns)
+    evidence, reused = weighted_evidence(run.reused, earlier, columns, (*own, *one_way), counts)
+    # Those of a sample would tell of the sample.
+    units = stage.units if stage.plan.sampling is None else None
+    return Answers(first, one_way, joint, evidence, reused, tiers=tiers, units=units)
+
+
+def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
+    """The marginal of every column, without those that are public; the total is paid for already."""
+    curator, plan, public = stage.curator, stage.plan, inputs.compiled.public_marginals
+    weights = one_way_weights(stage.domain, plan.neighbours, public)
+    weights.pop((), None)
+    if plan.last_measured.step == "one_way":
+        allowance = curator.remaining - plan.own.price
+    else:
+        allowance = plan.budget * plan.shares.one_way - plan.total_price
+    return _answered(curator.marginals(list(weights), allowance, list(weights.values())))
+
+
+def measure_statistics(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
+    """The answers with sums and finer counts, whose offsets and pieces follow from noisy single columns."""
+    plan = stage.plan
+    bought = Calibration(plan.neighbours, plan.measure, noise_named(plan.noise))
+    columns = {column.name: column for column in stage.layout.columns}
+    counts = {m.clique: m for m in answers.one_way}
+    pairs = [noise_variance(plan.noise, step.scale) for step in plan.steps if step.step == "marginals"]
+    together = sqrt(max(pairs, default=0.0))
+    found: list[MeasuredSums] = []
+    for mean in plan.own.summed:
+        counted = counts[mean.column,]
+        noise = NoiseOfMeans(
+            cell=together if mean.by else counted.stddev,
+            step=noise_of_step(bought, mean.price),
+            groups=stage.domain.cells(mean.by),
+        )
+        centring, _ = best_centring(_binned(columns[mean.column], counted), noise)
+        found.append(stage.curator.sums(mean.column, mean.by, centring, mean.price))
+    finer: list[FinerCounts] = []
+    for each in plan.own.finer:
+        counted = counts[each.column,]
+        of_pieces = NoiseOfQuantiles(
+            cell=together if each.by else counted.stddev,
+            piece=bought.counts(each.price).stddev,
+            groups=stage.domain.cells(each.by),
+        )
+        pieces, _ = best_pieces(_binned(columns[each.column], counted), of_pieces, each.levels)
+        finer.append(stage.curator.finer_counts(each.column, each.by, pieces, each.price))
+    return replace(answers, sums=tuple(found), finer=tuple(finer))
+
+
+def _binned(column: Column, counted: Observation) -> BinnedNumbers:
+    """A column's bins by its noisy counts, with the densities inside them that follow."""
+    steps = column.codec.steps
+    assert steps is not None
+    dense = column.with_density(counted.values.astype(np.float64), counted.stddev or 1.0)
+    assert dense.centres is not None
+    centres = np.clip(dense.centres / steps.unit - steps.origin, steps.low, steps.high)
+    return BinnedNumbers(steps, centres, without_noise(counted.values[: steps.bins], counted.stddev))
+
+
+def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
+    """Domain compression: rare values of a column that count as one with other columns.
+
+    Columns of a requested statistic with several columns, or of a joint public marginal, keep all values. If
+    only single columns are measured, no values are merged. Groups stand beside values in the final model, and
+    may take half of its cells. Ends of a column that a constraint names join no other group: a rule would
+    then hold for a part of the group only, and its cells would be no zeros of the model.
+    """
+    plan, columns = stage.plan, stage.layout.columns
+    paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
+    earlier = discounted(answers.evidence.columns, answers.one_way)
+    values = {c.name: len(c.codec.labels) for c in columns}
+    numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
+    ruled = inputs.compiled.rules.named
+    ordered = {
+        c.name: Ordered(max(answers.rows, 1.0), c.drawn_inside and c.name not in ruled)
+        for c in columns
+        if c.name in numbers
+    }
+    beside = (*answers.tiers.singles, *earlier)
+    found = rare_groups(
+        stage.domain, answers.of_this_tier, plan.merged_below, paired, beside, values, ordered
+    )
+    whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers, values)
+    return whole.within(plan.max_cells // 2)
+
+
+def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:
+    """The strategy's choices, measured: marginals over groups, or over values in columns without groups."""
+    compression, capacity = expansion.compression, stage.plan.max_cells - expansion.cells
+    independent = estimate(expansion.coarse, expansion.sums)
+    problem = _problem(inputs, stage, answers, expansion, independent)
+    door = stage.curator.grouped(compression) if compression.groups else stage.curator
+    public = answers.evidence.public_joint(expansion, independent.model)
+    problem, believed = with_public_relations(door, problem, independent, public)
+    selection = inputs.strategy.select(door, problem)
+    measured = selection.held
+    held = [m.clique for m in (*measured, *answers.public_joint)]
+    earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], capacity)
+    earlier = (*earlier, *_measured_again(answers, expansion, independent, held))
+    cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
+    selection = replace(selection, earlier=discounted(earlier, measured), public=cliques)
+    return Measured.of(answers, expansion, selection)
+
+
+def _measured_again(
+    answers: Answers, expansion: Expansion, independent: Fit, held: Sequence[Clique]
+) -> tuple[Observation, ...]:
+    """The answers of earlier tiers about columns that the model holds together by answers of this one.
+
+    They make these answers more precise. Others, whose noise is larger, would take the model's capacity, or
+    stand in the way of what this tier finds: a strategy doesn't see them.
+    """
+    again = answers.tiers.evidence(expansion.domain).joint(expansion, independent.model, MOST_BEFORE * 2)
+    return tuple(m for m in again if any(set(m.clique) <= set(clique) for clique in held))
+
+
+def _problem(
+    inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion, independent: Fit
+) -> Problem:
+    plan, capacity = stage.plan, stage.plan.max_cells - expansion.cells
+    asks = plan.outlined.choices + plan.outlined.errors > 0
+    problem = Problem(
+        domain=expansion.coarse,
+        values=expansion.domain,
+        singles=expansion.sums,
+        start=independent,
+        workload=inputs.compiled.workload,
+        wanted=plan.wanted,
+        structure=plan.budget * plan.shares.structure if asks else Fraction(0),
+        max_cells=capacity,
+        earlier=(*answers.public_joint, *answers.evidence.joint(expansion, independent.model, capacity)),
+    )
+    return replace(problem, start=problem.refit((), independent)) if problem.earlier else problem

@@ -1,0 +1,263 @@
+"""Outputs of a release: the publication as one value, written to a partial folder, then put in place.
+
+Invariant: every field is a public fact, an answer, or made of these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from dpsynth.accounting import events
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.rounding import float_up
+from dpsynth.bundle import Publication, StatisticTable, commit, write_public
+from dpsynth.bundle.audiences import BundleAudience
+from dpsynth.bundle.dataset_page import PAGE, write_dataset_page
+from dpsynth.bundle.publication import Views
+from dpsynth.columns.finished_table import CodedRows
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules import enforcement_of
+from dpsynth.config.publication import Publish
+from dpsynth.pipeline.answers import EarlierTiers
+from dpsynth.pipeline.folders import alone_in
+from dpsynth.pipeline.generating import FittedModel, row_source, sampled_units
+from dpsynth.pipeline.inputs import Inputs
+from dpsynth.pipeline.progress import Tell
+from dpsynth.pipeline.release_run import ReleaseRun, charges
+from dpsynth.pipeline.result import Release
+from dpsynth.pipeline.sampling import SyntheticTable
+from dpsynth.plan.plan import Plan
+from dpsynth.statistics.cut_off import CutOff
+from dpsynth.statistics.exam import Exam
+from dpsynth.statistics.verdict import NO_VERDICT, Verdict
+from dpsynth.statistics.warning import DataWarning
+from dpsynth.wing import Point
+
+_PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True, eq=False)
+class Synthesis:
+    """The products of a release's answers.
+
+    Attributes:
+        fitted: the model, and the answers that it was fitted to.
+        table: the synthetic rows, written already.
+        statistics: tables with error bars.
+        guarantee: composed of the journal's events.
+        warnings: signs in the noisy single columns that something was misread.
+        exam: the measured errors of ``table``; None if the budget has no share for it.
+        verdict: the verdicts on the columns and pairs of ``table``.
+        cut: the rows that the contribution bound cuts off; None if it was not asked.
+    """
+
+    fitted: FittedModel
+    table: SyntheticTable
+    statistics: tuple[StatisticTable, ...]
+    guarantee: Guarantee
+    warnings: tuple[DataWarning, ...] = ()
+    exam: Exam | None = None
+    verdict: Verdict = NO_VERDICT
+    cut: CutOff | None = None
+
+
+class MakeViews(Protocol):
+    """Makes the views that are asked for, from the synthetic table alone."""
+
+    def __call__(
+        self,
+        publish: Publish,
+        layout: Layout,
+        coded: CodedRows,
+        table: Callable[[], pa.Table],
+        release_id: str,
+    ) -> Views | None:
+        """The views."""
+        ...
+
+
+VIEWS: Point[MakeViews] = Point("views")
+
+
+def views_in(publish: Publish, layout: Layout, table: SyntheticTable, release_id: str) -> Views | None:
+    """The views of a synthetic table in the form of older disclosure control; None without any."""
+    make = VIEWS.filled() if publish.views else None
+    return None if make is None else make(publish, layout, table.coded, lambda: table.table, release_id)
+
+
+def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Publication:
+    """The publication: all that a release publishes."""
+    fitted, measured, table = synthesis.fitted, synthesis.fitted.measured, synthesis.table
+    answers, selection = measured.answers, measured.selection
+    together = tuple(dict.fromkeys(m.clique for m in selection.earlier if m.clique not in selection.public))
+    use = answers.use_of(inputs.public_table)
+    return Publication(
+        release=inputs.spec.release,
+        release_id=run.release_id,
+        date=run.date,
+        part=run.occasion.part,
+        layout=fitted.layout,
+        synthetic=table.files,
+        singles=answers.own,
+        answers=tuple(measured.joint),
+        compression=measured.expansion.compression,
+        merged_below=plan.merged_below,
+        rows=row_source(inputs, fitted),
+        statistics=synthesis.statistics,
+        guarantee=synthesis.guarantee,
+        events=tuple(_described(e.question, e.event) for e in charges(plan, run.journal)),
+        structure=plan.structure,
+        cliques=selection.cliques,
+        budget=_budget(plan),
+        formats=inputs.spec.publish.formats,
+        lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
+        versions=software(),
+        reused=None if answers.reused is None else replace(answers.reused, cliques=together),
+        unit_changed=run.unit_changed,
+        nameless=None if plan.neighbours.person is None else plan.neighbours.nameless,
+        found=_found(plan),
+        constraints=enforcement_of(inputs.compiled.rules, fitted.layout),
+        public_marginals=inputs.compiled.public_marginals,
+        public_table=None if use is None else replace(use, cliques=selection.public),
+        rehearsal=run.rehearsal,
+        form=None if inputs.spec.source.path is None else inputs.spec.source.form,
+        rows_on_trust=inputs.spec.source.row_by_row,
+        warnings=synthesis.warnings,
+        exam=synthesis.exam,
+        verdict=synthesis.verdict,
+        cut=synthesis.cut,
+        sums=answers.sums,
+        finer=answers.finer,
+        minimum_set_size=inputs.spec.publish.minimum_set_size,
+        maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
+        views=views_in(inputs.spec.publish, fitted.layout, table, run.release_id),
+        signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
+        sampled=sampled_units(inputs.spec),
+        audience=_audience(plan, answers.tiers) if plan.audience else None,
+    )
+
+
+def _audience(plan: Plan, tiers: EarlierTiers) -> BundleAudience:
+    return BundleAudience(plan.audience, {t.audience: float_up(t.epsilon) for t in plan.tiers}, tiers.joint)
+
+
+def _budget(plan: Plan) -> dict[str, object]:
+    """The budget that the config asked for."""
+    shares = plan.shares
+    return {
+        "epsilon": float(plan.epsilon),
+        "delta": float(plan.spent_delta),
+        "noise": plan.noise,
+        "split": {
+            "domain": float(shares.domain),
+            "one_way": float(shares.one_way),
+            **({"statistics": float(shares.statistics)} if shares.statistics else {}),
+            "structure": float(shares.structure),
+            "marginals": float(shares.marginals),
+            "exam": float(shares.exam),
+            **({"cutoff": float(shares.cutoff)} if shares.cutoff else {}),
+        },
+    }
+
+
+def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Parts of domains that were found with a part of the budget, by column."""
+    found: dict[str, tuple[str, ...]] = {}
+    if plan.first.bound_price:
+        found[str(plan.neighbours.person)] = ("max_rows",)
+    for search in plan.first.searches:
+        found[search.column] = (*found.get(search.column, ()), search.find)
+    return found
+
+
+def software() -> dict[str, str]:
+    """Names and versions of the software that runs."""
+    return {p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _described(question: object, event: events.Event) -> dict[str, object]:
+    assert isinstance(question, dict)
+    recorded = events.to_json(event)  # type: ignore[arg-type]
+    candidates = question.get("candidates")
+    bounds = {
+        "l1": "L1 {}",
+        "l2_squared": "squared L2 {}",
+        "sensitivity": "each score {}",
+        "partitions": "1 in each of {} numbers",
+    }
+    sensitivity = next(text.format(recorded[key]) for key, text in bounds.items() if key in recorded)
+    return {
+        "question": question["ask"] if question.get("columns") != [] else "count",
+        "columns": [question["column"]] if "column" in question else question.get("columns"),
+        "merged_values": "grouping" in question,
+        "candidates": candidates["number"] if isinstance(candidates, dict) else None,
+        "mechanism": recorded["mechanism"],
+        "parameters": {key: value for key, value in recorded.items() if key != "mechanism"},
+        "scale": recorded.get("scale", recorded.get("sigma")),
+        "sensitivity": sensitivity,
+        "epsilon": None if event.epsilon is None else float_up(event.epsilon),
+        "rho": float_up(event.rho),
+        "delta": float_up(event.delta),
+    }
+
+
+def release_of(run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Release:
+    """The result of a release, or of one of its audiences, for callers in Python."""
+    return Release(
+        run.release_id,
+        run.final,
+        synthesis.guarantee,
+        synthesis.table,
+        {table.title: table for table in synthesis.statistics},
+        plan.steps,
+        synthesis.exam,
+        synthesis.warnings,
+        audience=plan.audience,
+        verdict=synthesis.verdict,
+    )
+
+
+def public_of(run: ReleaseRun, plan: Plan) -> Path:
+    """The public folder of the partial bundle: that of the plan's audience, if it has one."""
+    return run.partial / (plan.audience or "public")
+
+
+def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> None:
+    """Write the bundle to the partial folder, where it isn't mistaken for a finished one.
+
+    The synthetic table is there already. Each audience has a folder of its own name, in place of ``public``.
+    """
+    public = public_of(run, plan)
+    write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)
+
+
+def publish(run: ReleaseRun, tell: Tell) -> None:
+    """Put the bundle in place after it is settled; a bundle in place stays unchanged.
+
+    The page of the releases beside it is written anew, one run at a time. A release doesn't fail because its
+    page can't be written; the next one writes it.
+    """
+    if not run.published:
+        commit(run.partial, run.final)
+    if run.rehearsal:
+        return
+    try:
+        with alone_in(run.final.parent):
+            write_dataset_page(run.final.parent)
+    except OSError as error:
+        page = run.final.parent / PAGE
+        tell(f"The page {page} was not updated: {error.strerror}. The next release writes it.")

@@ -1,0 +1,116 @@
+"""The pauses of a release, at which its owner decides: to go on, or to end it.
+
+A release of an empty period, or one whose single columns say that something was misread, would spend its
+budget on nothing. So it is paused after its number of rows, or after its single columns, before the rest of
+the budget is spent. A release whose finished table contradicts its own
+noisy counts would mislead whoever gets it. So it is paused before anything is shown. ``--resume`` and its
+id go on; ``--abandon`` ends it.
+
+Invariant: warnings and verdicts are made of answers that are charged and recorded, so they cost nothing,
+and a neighbouring table with the same answers has the same ones. A release that is paused goes on only if
+it is asked for by its id after the pause is on record: never by a schedule, nor by a second run of its
+occasion.
+"""
+
+from __future__ import annotations
+
+from dpsynth.errors import Paused
+from dpsynth.pipeline.answers import Answers
+from dpsynth.pipeline.inputs import Inputs
+from dpsynth.pipeline.measuring import Stage
+from dpsynth.pipeline.progress import Tell
+from dpsynth.pipeline.release_run import ReleaseRun
+from dpsynth.pipeline.steps import Step
+from dpsynth.statistics.single_columns import empty_table, warnings_of
+from dpsynth.statistics.verdict import Verdict
+from dpsynth.statistics.warning import DataWarning
+
+
+def heed_size(inputs: Inputs, stage: Stage, run: ReleaseRun, tell: Tell) -> None:
+    """Tell that the table seems to be empty, if the release pauses for it.
+
+    Raises:
+        Paused: so it seems, and the release's owner has not decided yet.
+    """
+    warning = empty_table(*stage.total)
+    if warning and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.HEED_SIZE):
+        tell(warning.paragraph)
+        _put_down(run, Step.HEED_SIZE)
+        raise _paused(run.release_id, (warning,), "before its columns were asked for")
+
+
+def heed_warnings(
+    inputs: Inputs, stage: Stage, run: ReleaseRun, answers: Answers, tell: Tell
+) -> tuple[DataWarning, ...]:
+    """The warnings to publish. Each is told, and so is each question to the owner.
+
+    Raises:
+        Paused: one of them is serious, and the release's owner has not decided yet. Only the first
+            tier pauses. That the table is small has been decided if its number of rows said so before.
+    """
+    part = run.occasion.part
+    found = {search.column for search in stage.plan.first.searches}
+    warnings = warnings_of(
+        stage.layout.columns,
+        answers.first,
+        found,
+        None if part is None else part.column,
+        inputs.spec.expected,
+    )
+    for warning in warnings:
+        tell(warning.paragraph)
+    decided = {"small_table"} if empty_table(*stage.total) else set()
+    pauses = stage.plan.before is None and any(w.serious and w.kind not in decided for w in warnings)
+    if pauses and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.HEED_WARNINGS):
+        # Told before it is on record: an owner who resumes has been shown the warnings.
+        _put_down(run, Step.HEED_WARNINGS)
+        raise _paused(run.release_id, warnings, "after its single columns")
+    return tuple(warning for warning in warnings if warning.published)
+
+
+def heed_verdict(inputs: Inputs, run: ReleaseRun, verdict: Verdict, tell: Tell) -> None:
+    """Tell each contradiction of the finished table to its own counts.
+
+    Raises:
+        Paused: there is one, and the release's owner has not decided yet.
+    """
+    against = verdict.contradictions
+    told = [f"Column {column.name}: {column.why}" for column in against]
+    for sentence in told:
+        tell(sentence)
+    if against and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.JUDGE):
+        _put_down(run, Step.JUDGE)
+        against_it = ", ".join(column.name for column in against)
+        raise Paused(
+            run.release_id,
+            told,
+            f"before it is shown, because its table contradicts its own counts in {against_it}",
+            "Often a rule under constraints does that: correct it, and release again. To publish this one as "
+            f"it is, with its verdict: dpsynth run CONFIG --resume {run.release_id}. To end it: dpsynth run "
+            f"CONFIG --abandon {run.release_id}. It says what the release is charged.",
+        )
+
+
+def _undecided(run: ReleaseRun, step: Step) -> bool:
+    """True if nothing was asked after a step that pauses, and nobody has decided to go on."""
+    journal = run.journal
+    return not journal.sealed and journal.at_end and not (run.by_id and step in journal.pauses)
+
+
+def _put_down(run: ReleaseRun, step: Step) -> None:
+    if step not in run.journal.pauses:
+        run.journal.pause(step)
+
+
+def _paused(release_id: str, warnings: tuple[DataWarning, ...], where: str) -> Paused:
+    grave = dict.fromkeys(
+        "the table" if w.column is None else f"column {w.column}" for w in warnings if w.serious
+    )
+    return Paused(
+        release_id,
+        [warning.paragraph for warning in warnings],
+        f"{where}, because of {', '.join(grave)}: see the warnings",
+        f"To go on as it is: dpsynth run CONFIG --resume {release_id}. To end it, so that a "
+        f"corrected config can be released: dpsynth run CONFIG --abandon {release_id}. It says what the "
+        "release is charged.",
+    )

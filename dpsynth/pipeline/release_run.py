@@ -1,0 +1,288 @@
+"""A release under way: its state on disk and in the ledger, and its end.
+
+Invariant: from the moment the table may be asked anything, the ledger holds a reservation of the
+whole budget, which is released only if the journal shows that nothing was asked. Nothing is reserved or
+written for a table that can't be read. An occasion (a period, or a tick of the schedule) is released
+once: a second run shows the existing bundle.
+
+The folder of an unfinished release can be copied, and resumed in both folders; still there is one bundle:
+
+1.  Each run that begins or resumes a release writes a random name of its own into the journal, and then into
+    the ledger. From then on this run is the holder, and no other.
+2.  Before each charge a run checks in the ledger that it is still the holder. If not, it stops.
+3.  The bundle is written to a partial folder. The ledger closes the release and records the digest of
+    all questions and answers, in one transaction in which the run must be the holder.
+4.  The bundle is put in its place, by one rename.
+
+The third step is decisive. The check before a charge and the draw after it are two moments, so two copies may
+both draw for one charge. But the ledger closes a release once. A run that finds it closed with another digest
+than that of its own journal publishes nothing. The bundle that it wrote is removed, and what it drew stays in
+its journal. That is not charged in addition to the other draws: only the owner can read it, who has the
+table. Until the ledger has closed the release, the partial folder can be entered by its owner alone. A run
+that died between the third and the fourth is resumed: it gets the recorded answers, may ask nothing, and puts
+the same bundle in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpsynth.accounting import events
+from dpsynth.accounting.accountants import amount_of, compose
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.cost import NOTHING, Cost, spent
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.known_measures import measure_named
+from dpsynth.accounting.measures import Measure
+from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.subsampling import Sampling
+from dpsynth.curator.journal import Entry, Journal
+from dpsynth.errors import (
+    ConfigError,
+    DpsynthError,
+    Interrupted,
+    Paused,
+    SourceError,
+    StepFailed,
+    TakenOver,
+)
+from dpsynth.plan.occasion import Occasion
+from dpsynth.plan.plan import Plan
+from dpsynth.strategy.evidence.reused import Reused
+
+if TYPE_CHECKING:
+    from dpsynth.ledger.ledger import Ledger
+from dpsynth.pipeline.folders import discard, withdraw
+
+UNCHARGED = "Nothing was charged."
+
+
+@dataclass
+class ReleaseRun:
+    """One release under way, with its state on disk and in the ledger.
+
+    Attributes:
+        dataset: the name of the table's account in the ledger.
+        release_id: the permanent name of the release.
+        occasion: the occasion of the release.
+        final, partial: its folder when it is complete, and before.
+        ledger: the ledger with its reservation.
+        journal: the journal of its questions.
+        holder: the name under which the ledger lets this run go on.
+        by_id: true if the run was asked for by the release's id; a run that found the release by itself,
+            because its occasion was begun, decides nothing for its owner.
+    """
+
+    dataset: str
+    release_id: str
+    occasion: Occasion
+    final: Path
+    partial: Path
+    ledger: Ledger
+    journal: Journal
+    holder: str
+    by_id: bool = False
+    _ends: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    def at_end(self, end: Callable[[], None]) -> None:
+        """Have a function called once when all questions are asked, or the run ends before."""
+        self._ends.callback(end)
+
+    def all_asked(self) -> None:
+        """Call all functions that wait for the end of the questions."""
+        self._ends.close()
+
+    @property
+    def date(self) -> str:
+        """The ISO date on which the release began."""
+        return str(self.journal.header["date"])
+
+    @property
+    def seed(self) -> int:
+        """Seed of post-processing; a resumed release draws the same rows again."""
+        return int(str(self.journal.header["seed"]))
+
+    @property
+    def reused(self) -> Reused | None:
+        """The releases whose answers are evidence; None if the config asks for none."""
+        return Reused.from_journal(self.journal.header["reused"])
+
+    @property
+    def unit_changed(self) -> tuple[str, ...]:
+        """Sentences on releases of the account that protected rows, as it stood when this one began."""
+        found = self.journal.header.get("unit_changed", ())
+        return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+    @property
+    def public_sha256(self) -> str | None:
+        """SHA-256 of the public table that is evidence; None without one."""
+        found = self.journal.header.get("public")
+        return None if found is None else str(found)
+
+    @property
+    def rehearsal(self) -> bool:
+        """True if the table is made up: ledger and journal are then of no use once the run has ended."""
+        return self.journal.header.get("rehearsal") is True
+
+    @property
+    def key(self) -> bytes:
+        """The secret that decides which rows of a person are kept."""
+        return bytes.fromhex(str(self.journal.header["key"]))
+
+    @property
+    def published(self) -> bool:
+        """True if the bundle is complete and in place."""
+        return self.final.exists()
+
+    def __enter__(self) -> ReleaseRun:
+        """The run itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Release or keep the reservation if a step has failed."""
+        self.all_asked()
+        nothing_asked = not self.journal.entries and self.journal.has_all_of(self.holder)
+        sealed = self.journal.sealed
+        if isinstance(error, TakenOver):
+            withdraw(self.partial)
+        self.journal.close()
+        if error is None or isinstance(error, TakenOver | Paused) or self.rehearsal:
+            return
+        # A foreseen error says by itself what is to be done: lines that are gone do not come back.
+        foreseen = isinstance(error, DpsynthError) and not isinstance(error, Interrupted | StepFailed)
+        if sealed and (foreseen or (self.published and isinstance(error, Exception))):
+            return
+        if nothing_asked and not sealed and isinstance(error, Exception):
+            with suppress(DpsynthError):
+                self.ledger.abandon(
+                    self.release_id, NOTHING, [], "nothing was asked of the table", self.holder
+                )
+                discard(self.partial)
+                if isinstance(error, SourceError):
+                    error.args = (f"{error} {UNCHARGED}",)
+                return
+        budget = "Its budget is settled" if sealed else "Its budget stays reserved"
+        rest = f"{budget}; finish it with: --resume {self.release_id}"
+        if not isinstance(error, Exception):
+            raise Interrupted(f"Release {self.release_id} was interrupted. {rest}") from None
+        if isinstance(error, DpsynthError):
+            error.args = (f"{error} Release {self.release_id} is not finished. {rest}",)
+
+
+def charges(plan: Plan, journal: Journal) -> Sequence[Entry]:
+    """The charges up to the end of a tier, whose last question has just been asked.
+
+    A release that is resumed may have charges of later tiers on record. To the last tier all charges count.
+    """
+    return tuple(journal.asked()) if plan.later else journal.entries
+
+
+def composed(plan: Plan, journal: Journal) -> Guarantee:
+    """The guarantee composed of the journal's events, checked against the plan."""
+    charged = [e.event for e in charges(plan, journal)]
+    guarantee = compose(charged, plan.measure, plan.asked_delta, plan.neighbours, plan.selection_delta)
+    if plan.sampling is not None:
+        of_sample = amount_of(charged, plan.measure, plan.asked_delta, plan.selection_delta)
+        guarantee = plan.sampling.of_whole(guarantee, of_sample.epsilon, plan.spent_delta)
+    if guarantee.epsilon > float_up(plan.epsilon) or guarantee.delta > float(plan.spent_delta):
+        raise DpsynthError(
+            f"The journal {journal.path} adds up to epsilon {guarantee.epsilon:g}, more than the "
+            f"{float(plan.epsilon):g} planned. Nothing is published; please report this."
+        )
+    return guarantee
+
+
+def cost_of(
+    found: Sequence[events.RecordedEvent],
+    measure: Measure,
+    most: Fraction,
+    delta: Fraction | None,
+    sampling: Sampling | None = None,
+) -> Cost | None:
+    """The cost of a journal's events, wherever its release ends; None if only the reservation bounds that.
+
+    Args:
+        found: every charge.
+        measure: the measure of the release.
+        most: the epsilon of its plan, which rounding may exceed.
+        delta: of the release on the sample, where there is one.
+        sampling: the sample of units.
+    """
+    if not found:
+        return NOTHING
+    if measure.whole_only:
+        return None
+    amount = amount_of(found, measure, delta)
+    if sampling is not None:
+        amount = sampling.whole(amount)
+    return spent(found, Amount(min(amount.epsilon, most), amount.delta))
+
+
+def settle(work: ReleaseRun, plan: Plan) -> None:
+    """Close the release in the ledger at its journal's total cost, with the digest of its answers.
+
+    Raises:
+        TakenOver: another copy of the release went on or was settled, or it was abandoned.
+        Interrupted: the ledger can't be reached; the bundle is written, and resuming settles.
+    """
+    work.all_asked()
+    recorded = [e.event for e in work.journal.entries]
+    try:
+        work.ledger.settle(
+            work.release_id,
+            cost_of(recorded, plan.measure, plan.epsilon, plan.asked_delta, plan.sampling),
+            [events.to_json(e) for e in recorded],
+            work.holder,
+            work.journal.digest,
+        )
+    except DpsynthError as error:
+        if isinstance(error.__cause__, ConfigError):
+            raise Interrupted(f"{error} The bundle is written, and appears once it is settled.") from None
+        raise
+    work.journal.sealed = True
+
+
+def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost | None, list[dict[str, object]]]:
+    """Total cost of the charges in a release's journal as ``cost_of``, and its events.
+
+    Args:
+        path: the path of the journal.
+        release_id: the name of the release.
+        holder: the run that the ledger lets go on with the release.
+
+    Raises:
+        ConfigError: the file can't be read, is another release's, or may lack charges that were made to
+            another copy. Each of these would undercharge the release.
+        DpsynthError: the journal is damaged, or its release is running.
+    """
+    try:
+        journal = Journal.open(path)
+    except OSError as error:
+        raise ConfigError(f"The journal {path} can't be read: {error.strerror}.") from None
+    has_all = journal.has_all_of(holder)
+    journal.close()
+    if journal.header["id"] != release_id:
+        raise ConfigError(
+            f"{path} is not the journal of release {release_id}. Name its own, or leave out --journal and "
+            "--config: then it is charged all that it reserved."
+        )
+    if not has_all:
+        raise ConfigError(
+            f"{path} is a copy of the journal of release {release_id}, or an older one, or another copy "
+            "went on, so it may not have all that was asked. Name the journal in the folder where the "
+            "release began and ran last, or leave out --journal and --config: then it is charged all that it "
+            "reserved."
+        )
+    terms = journal.header["terms"]
+    assert isinstance(terms, Mapping)
+    found = [e.event for e in journal.entries]
+    measure = measure_named(str(terms["measure"]))
+    sampling = Sampling(Fraction(str(terms["sample_rate"]))) if terms.get("sample_rate") else None
+    delta = Fraction(str(terms["delta"])) / (1 if sampling is None else sampling.rate)
+    cost = cost_of(found, measure, Fraction(str(terms["epsilon"])), delta or None, sampling)
+    return cost, [events.to_json(e) for e in found]

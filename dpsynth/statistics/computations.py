@@ -1,0 +1,279 @@
+"""The computation of each kind of statistic beside tables of counts and plain means.
+
+A computation takes what was asked for and the sources, and returns a ``Computed``. Figures of columns that
+were measured together come from the noisy answers. All other figures are the model's; their errors follow
+from the exam. Intervals cover the errors of the counts and what bins leave unknown, where that is bounded.
+Each row says in ``limits`` what its interval claims.
+
+Invariant: post-processing. One kind is one declaration (``dpsynth.config.statistic_kinds``) and one entry
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpsynth.columns.column import Column
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules import Rules, condition_of
+from dpsynth.config.statistic_kinds import (
+    Asked,
+    Association,
+    Correlation,
+    Count,
+    Grouped,
+    Mean,
+    Model,
+    Quantiles,
+    Sum,
+    Variance,
+)
+from dpsynth.statistics.association import cramers_v
+from dpsynth.statistics.conditions import condition_of as parts_of
+from dpsynth.statistics.counted_cells import CountedCells
+from dpsynth.statistics.estimates import HOLDS, NOISE_ONLY, NONE, Z95, Numbers
+from dpsynth.statistics.finer_quantiles import FinerQuantiles, finer_counts_of
+from dpsynth.statistics.group_figures import Estimate
+from dpsynth.statistics.grouped_counts import EVERY_ROW, GroupedCounts, Measure
+from dpsynth.statistics.provenance import Sources
+from dpsynth.statistics.regression import TWO, Design, Fitted, classifier, design_of, linear, logistic
+from dpsynth.statistics.summed_means import sums_of, total_of_sums
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Figures of one table, one a row.
+
+    Attributes:
+        estimate, error, low, high: float64[rows].
+        interval: what the intervals claim; one for all rows, or one a row.
+        basis: what the figures rest on; one for all rows, or one a row.
+        measured: true if they don't rest on the model.
+        more: further figures by name.
+    """
+
+    estimate: Numbers
+    error: Numbers
+    low: Numbers
+    high: Numbers
+    interval: str | Sequence[str]
+    basis: str | Sequence[str]
+    measured: bool
+    more: Mapping[str, Numbers]
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """The computation's result.
+
+    Attributes:
+        title: the content in words.
+        name: parts of a file name.
+        members: the columns of the groups, whose labels come first.
+        labels: further labels by name: one text a row within each group.
+        figures: the figures; rows run over the groups, then over the labels.
+        document: the same as JSON values; None where a table says it all.
+    """
+
+    title: str
+    name: tuple[str, ...]
+    members: tuple[Column, ...]
+    labels: Mapping[str, Sequence[str]]
+    figures: Figures
+    document: Mapping[str, object] | None = None
+
+
+def _tabled(found: Sequence[Estimate], limits: str, basis: str | Sequence[str], *, measured: bool) -> Figures:
+    """Figures of estimates; those that aren't sound claim to cover the noise only, if anything."""
+    ends = np.array([(f.value, f.error, f.low, f.high) for f in found], dtype=np.float64).reshape(-1, 4)
+    estimate, error, low, high = ends.T
+    return Figures(estimate, error, low, high, [_claim(f, limits) for f in found], basis, measured, {})
+
+
+def _claim(found: Estimate, limits: str) -> str:
+    """The claim of a figure's interval, by that of the counts."""
+    return limits if found.sound or limits == NONE else NOISE_ONLY
+
+
+def _around(estimate: Numbers, error: Numbers, stated: tuple[str, str, bool]) -> Figures:
+    """Figures with symmetric intervals; stated are the claim, the basis, and if they are measured."""
+    wide = Z95 * error
+    return Figures(estimate, error, estimate - wide, estimate + wide, *stated, {})
+
+
+def _grouped(asked: Grouped, sources: Sources) -> Computed:
+    """A figure of each group."""
+    found = _measured_total(asked, sources) if isinstance(asked, Sum) else None
+    figures = found or _of_counts(asked, sources)
+    if isinstance(asked, Variance):
+        figures = replace(figures, more={"standard_deviation": np.sqrt(figures.estimate)})
+    return Computed(*_named(asked), sources.members(asked.by), {}, figures)
+
+
+def _named(asked: Grouped) -> tuple[str, tuple[str, ...]]:
+    """Title and parts of the file name."""
+    of = "rows" if asked.of is None else f"{asked.kind} of {asked.of}"
+    by = f" by {_listed(asked.by)}" if asked.by else ""
+    where = f" where {asked.where}" if asked.where else ""
+    parts = (
+        asked.kind,
+        *asked.numbers,
+        *(("by", *asked.by) if asked.by else ()),
+        *(["where"] if where else []),
+    )
+    return f"{of}{by}{where}", parts
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _measured_total(asked: Sum, sources: Sources) -> Figures | None:
+    """Sums by noisy sums, if they were measured."""
+    clique = (*asked.by, asked.sum)
+    measured = sums_of(clique, sources.provenance.sums)
+    if asked.where is not None or measured is None or not sources.measured(clique):
+        return None
+    estimate, error = total_of_sums(measured, sources.columns[asked.sum], sources.direct)
+    return _around(estimate, error, (HOLDS, "measured sum", True))
+
+
+def _of_counts(asked: Grouped, sources: Sources) -> Figures:
+    table = grouped_counts(asked, sources)
+    found = [estimate for estimate, _ in table.figures(Measure(asked.kind, asked.numbers))]
+    return _tabled(
+        found, table.counted.limits, table.counted.basis, measured=sources.is_direct(asked.columns)
+    )
+
+
+def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
+    """The counts that a statistic by group is computed from."""
+    members = sources.members(asked.columns)
+    where = EVERY_ROW
+    if asked.where is not None:
+        layout = Layout.of(sources.columns.values())
+        where = parts_of(condition_of(asked.where, layout), layout, Rules())
+    return GroupedCounts(members, len(asked.by), sources.counted(asked.columns), where)
+
+
+def _quantiles(asked: Quantiles, sources: Sources) -> Computed:
+    """Quantiles of each group, by the counts of bins up to each, or of their pieces."""
+    shares, finer = [float(share) for share in asked.at], _finer(asked, sources)
+    if finer is not None:
+        found = [finer.figure(number, share)[0] for number in range(finer.groups) for share in shares]
+        figures = _tabled(found, HOLDS, "measured", measured=True)
+    else:
+        table = grouped_counts(asked, sources)
+        measures = [Measure("quantile", asked.numbers, share) for share in shares]
+        found = [table.figure(number, each)[0] for number in range(table.groups) for each in measures]
+        counted = table.counted
+        figures = _tabled(found, counted.limits, counted.basis, measured=sources.is_direct(asked.columns))
+    labels = {"quantile": [str(share) for share in asked.at]}
+    return Computed(*_named(asked), sources.members(asked.by), labels, figures)
+
+
+def _finer(asked: Quantiles, sources: Sources) -> FinerQuantiles | None:
+    """Quantiles by counts of pieces of bins, if these were measured."""
+    measured = finer_counts_of(asked.columns, sources.provenance.finer)
+    if asked.where is not None or measured is None or not sources.measured(asked.columns):
+        return None
+    return FinerQuantiles(measured, sources.columns[measured.column], sources.direct)
+
+
+def _correlation(asked: Correlation, sources: Sources) -> Computed:
+    """Pearson's correlation of each pair."""
+
+    def one(pair: Clique) -> tuple[Estimate, str]:
+        table = GroupedCounts(sources.members(pair), 0, sources.counted(pair))
+        return table.figure(0, Measure("correlation", pair))[0], table.counted.limits
+
+    return _matrix(asked, sources, one)
+
+
+def _association(asked: Association, sources: Sources) -> Computed:
+    """Cramer's V of each pair; without an interval, as noise that is taken off moves it either way."""
+
+    def one(pair: Clique) -> tuple[Estimate, str]:
+        noise = sources.direct.cell_variance(pair) if sources.measured(pair) else 0.0
+        return Estimate(cramers_v(sources.counted(pair).cells, noise), sound=False), NONE
+
+    return _matrix(asked, sources, one)
+
+
+def _matrix(
+    asked: Correlation | Association, sources: Sources, one: Callable[[Clique], tuple[Estimate, str]]
+) -> Computed:
+    found = [one(pair) for pair in asked.cliques]
+    bases = [sources.counted(pair).basis for pair in asked.cliques]
+    all_measured = all(sources.is_direct(pair) for pair in asked.cliques)
+    claims = [_claim(estimate, limits) for estimate, limits in found]
+    figures = replace(
+        _tabled([estimate for estimate, _ in found], NONE, bases, measured=all_measured), interval=claims
+    )
+    labels = {"column": [a for a, _ in asked.cliques], "with": [b for _, b in asked.cliques]}
+    title = f"{asked.kind} of {_listed(asked.columns)}"
+    return Computed(title, (asked.kind, *asked.columns), (), labels, figures)
+
+
+def _model(asked: Model, sources: Sources) -> Computed:
+    """Coefficients of a regression."""
+    clique, members = asked.columns, sources.members(asked.columns)
+    design, target = design_of(members), members[-1]
+    classes = len(target.codec.labels)
+
+    def fit(cells: Numbers) -> Fitted:
+        weights = cells.ravel()[design.kept]
+        if asked.model == "linear":
+            assert target.centres is not None
+            return linear(design, weights, target.centres[design.target])
+        return logistic(design, weights, classes)
+
+    counted = sources.counted(clique)
+    fitted = fit(counted.cells)
+    error = _error_of(fitted, design, counted)
+    sound = all(_of_single_values(column) for column in members)
+    claim = _claim(Estimate(0.0, sound=sound), counted.limits) if np.isfinite(error).any() else NONE
+    coefficients = fitted.coefficients.ravel()
+    figures = _around(coefficients, error, (claim, counted.basis, sources.is_direct(clique)))
+    terms = ["(intercept)", *design.terms]
+    labels = {"term": terms * len(fitted.coefficients)}
+    if asked.model == "logistic":
+        of = target.codec.labels[1:] if classes == TWO else target.codec.labels
+        labels = {"class": [label for label in of for _ in terms], **labels}
+    title = f"{asked.model} regression of {asked.target} on {_listed(asked.on)}"
+    document = classifier(design, members, fitted) if asked.model == "logistic" else None
+    return Computed(title, (asked.model, asked.target, "on", *asked.on), (), labels, figures, document)
+
+
+def _of_single_values(column: Column) -> bool:
+    """True if each code has one value, or none that a regression computes with."""
+    return column.codec.half_widths is None or not column.codec.half_widths.any()
+
+
+def _error_of(fitted: Fitted, design: Design, counted: CountedCells) -> Numbers:
+    """Standard errors of coefficients, by those of the counts."""
+    if fitted.gradient is None:
+        return np.full(fitted.coefficients.size, np.nan)
+    found = []
+    for row in fitted.gradient:
+        weights = np.zeros(design.kept.size)
+        weights[design.kept] = row
+        found.append(counted.reach(weights) / Z95 if np.isfinite(row).all() else np.nan)
+    return np.array(found)
+
+
+COMPUTATIONS: Mapping[type[Asked], Callable[..., Computed]] = {
+    Count: _grouped,
+    Sum: _grouped,
+    Mean: _grouped,
+    Variance: _grouped,
+    Quantiles: _quantiles,
+    Correlation: _correlation,
+    Association: _association,
+    Model: _model,
+}
+"""The computation of each kind of statistic; a plain mean and a crosstab have theirs in ``statistics``."""

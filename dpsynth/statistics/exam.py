@@ -1,0 +1,254 @@
+"""The exam of a synthetic table: the measured error of its marginals, with 95 % limits.
+
+An error is a total variation distance: the share of the rows that would have to change so that a marginal of
+the synthetic table were that of the private table. It is half of an L1 distance that the curator has
+measured with noise, so each has an interval that follows from the noise alone, without any model.
+
+Invariant: post-processing. All of it is made from noisy distances and public facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.examined import Examined, reach
+from dpsynth.columns.measurement import NoisyDistances
+from dpsynth.statistics.examined_estimates import Distance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILE = "exam.csv"
+BASES = ("measured", "public", "earlier", "through others", "independent")
+"""The ways in which columns can be related in the model, see ``Basis.of``."""
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The marginals that a table rests on, by provenance.
+
+    Attributes:
+        measured: cliques that this release has measured.
+        public: cliques with public marginals.
+        earlier: cliques from earlier releases or a public table.
+    """
+
+    measured: Sequence[Clique]
+    public: Sequence[Clique] = ()
+    earlier: Sequence[Clique] = ()
+
+    def of(self, clique: Clique) -> str:
+        """The first of ``BASES`` that is true of some columns.
+
+        "measured", "public" or "earlier" if a marginal of that provenance holds all of them; "through others"
+        if marginals connect them; "independent" if one is taken to be independent of another.
+        """
+        for name, holding in zip(BASES, self._holding, strict=False):
+            if set.intersection(*(holding.get(column, set()) for column in clique)):
+                return name
+        joined = {self._parts.get(column, column) for column in clique}
+        return "through others" if len(joined) == 1 else "independent"
+
+    @cached_property
+    def _holding(self) -> list[dict[str, set[int]]]:
+        """For each provenance the places of the cliques that hold a column, by column."""
+        found: list[dict[str, set[int]]] = []
+        for cliques in (self.measured, self.public, self.earlier):
+            found.append({})
+            for place, clique in enumerate(cliques):
+                for column in clique:
+                    found[-1].setdefault(column, set()).add(place)
+        return found
+
+    @cached_property
+    def _parts(self) -> dict[str, str]:
+        """For each column that a marginal holds, one column of its connected part."""
+        part: dict[str, str] = {}
+        for clique in (*self.measured, *self.public, *self.earlier):
+            joined = {part.get(c, c) for c in clique}
+            part |= dict.fromkeys(clique, clique[0]) | {c: clique[0] for c, p in part.items() if p in joined}
+        return part
+
+
+@dataclass(frozen=True)
+class MeanError:
+    """The mean error of some marginals, with its 95 % limits.
+
+    Attributes:
+        number: number of marginals.
+        mean: their mean error, a share of the rows; at least 0.
+        low: the lower limit.
+        high: the upper limit.
+    """
+
+    number: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Exam:
+    """The measured errors of a finished synthetic table.
+
+    Attributes:
+        examined: the marginals.
+        distances: the noisy distances; None if an interruption has lost them.
+        rows: number of rows that the synthetic table's counts were scaled to.
+        domain: the columns, with all their values.
+        basis: the marginals that the table rests on.
+    """
+
+    examined: Sequence[Examined]
+    distances: NoisyDistances | None
+    rows: int
+    domain: Domain
+    basis: Basis
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of one error, a share of the rows; NaN if the distances are lost."""
+        return float("nan") if self.distances is None else self.distances.stddev / (2 * self.rows)
+
+    @property
+    def reach(self) -> float:
+        """Half the width of the 95 % interval of one error."""
+        assert self.distances is not None
+        return reach(self.distances.noise, self.distances.scale) / (2 * self.rows)
+
+    @cached_property
+    def bases(self) -> list[str]:
+        """The basis of each marginal."""
+        return [self.basis.of(e.clique) for e in self.examined]
+
+    @cached_property
+    def raw(self) -> Numbers:
+        """Unbiased error of each marginal, float64[examined]; noise may take it below 0 or above 1."""
+        assert self.distances is not None
+        return self.distances.values / (2.0 * self.rows)
+
+    @property
+    def by_columns(self) -> dict[frozenset[str], Distance]:
+        """For the columns of each marginal the distance that intervals of its figures rest on, in rows."""
+        if self.distances is None:
+            return {}
+        values, stddev = self.distances.values.tolist(), self.distances.stddev
+        highest = reach(self.distances.noise, self.distances.scale)
+        return {
+            frozenset(e.clique): _resting_on(v, stddev, highest)
+            for e, v in zip(self.examined, values, strict=True)
+        }
+
+    @cached_property
+    def _limits(self) -> tuple[Numbers, Numbers]:
+        """Limits of each error. An upper one is never below the noise's own reach."""
+        wide = self.reach
+        return np.clip(self.raw - wide, 0.0, 1.0), np.clip(np.maximum(self.raw, 0.0) + wide, 0.0, 1.0)
+
+    def mean_error(self, chosen: Callable[[Examined, str], bool]) -> MeanError | None:
+        """The mean error of the marginals that a function of marginal and basis chooses; None without any."""
+        if self.distances is None:
+            return None
+        spots = [i for i, (e, b) in enumerate(zip(self.examined, self.bases, strict=True)) if chosen(e, b)]
+        if not spots:
+            return None
+        mean = float(self.raw[spots].mean())
+        # A sum of Laplace noises has lighter tails than one, so its reach holds for means too.
+        wide = self.reach / sqrt(len(spots))
+        low, middle, high = (min(max(x, 0.0), 1.0) for x in (mean - wide, mean, max(mean, 0.0) + wide))
+        return MeanError(len(spots), middle, low, high)
+
+    @property
+    def pairs(self) -> MeanError | None:
+        """The mean error of all pairs of columns."""
+        return self.mean_error(lambda e, _: e.kind == "pair")
+
+    @property
+    def pairs_by_basis(self) -> dict[str, MeanError]:
+        """The mean error of the pairs of each basis that some pair has, in the order of ``BASES``."""
+        found = {name: self.mean_error(partial(_is_pair, name)) for name in BASES}
+        return {name: error for name, error in found.items() if error is not None}
+
+    @property
+    def triples(self) -> MeanError | None:
+        """The mean error of the sets of three columns that were drawn at random."""
+        return self.mean_error(lambda e, _: e.kind == "triple")
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """A row a marginal, pairs first, as docs/exam.md describes it; empty if the distances are lost."""
+        if self.distances is None:
+            return pa.table({})
+        examined, (low, high) = self.examined, self._limits
+        columns = {"kind": pa.array([e.kind for e in examined])}
+        for i in range(max(len(e.clique) for e in examined)):
+            columns[f"column_{i + 1}"] = pa.array([(*e.clique, "", "", "")[i] for e in examined])
+        columns["basis"] = pa.array(self.bases)
+        columns["cells"] = pa.array([self.domain.cells(e.clique) for e in examined])
+        columns["distance"] = pa.array(self.distances.values)
+        columns["error"] = pa.array(np.clip(self.raw, 0.0, 1.0))
+        columns["standard_error"] = pa.array(np.full(len(examined), self.standard_error))
+        return pa.table(columns | {"low": pa.array(low), "high": pa.array(high)})
+
+    def to_json(self) -> dict[str, object]:
+        """The exam as the manifest has it."""
+        asked: dict[str, object] = {
+            "answered": self.distances is not None,
+            "marginals": len(self.examined),
+            "rows": self.rows,
+        }
+        if self.distances is None:
+            return asked
+        return asked | {
+            "noise": self.distances.noise,
+            "scale": self.distances.scale,
+            "standard_error": self.standard_error,
+            "pairs": _shown(self.pairs),
+            "pairs_by_basis": {name: _shown(error) for name, error in self.pairs_by_basis.items()},
+            "triples": _shown(self.triples),
+            "limits": "95 %, each by itself",
+        }
+
+
+def _resting_on(distance: float, stddev: float, wide: float) -> Distance:
+    """The distance that intervals rest on.
+
+    Args:
+        distance: the noisy distance.
+        stddev: the standard deviation of its noise.
+        wide: half the width of its 95 % interval.
+    """
+    return Distance(max(distance, 0.0) + stddev, max(distance, 0.0) + wide)
+
+
+def distances_in(table: pd.DataFrame, facts: Mapping[str, Any] | None) -> dict[frozenset[str], Distance]:
+    """The same as ``Exam.by_columns``, from the published table and the manifest's facts."""
+    if table.empty or not facts:
+        return {}
+    names = table[[name for name in table.columns if name.startswith("column_")]]
+    stddev = 2 * float(facts["rows"]) * float(facts["standard_error"])
+    wide = reach(str(facts["noise"]), float(facts["scale"]))
+    cliques = (frozenset(c for c in row if isinstance(c, str) and c) for row in names.itertuples(index=False))
+    values = table["distance"].to_numpy(dtype=np.float64).tolist()
+    return {c: _resting_on(v, stddev, wide) for c, v in zip(cliques, values, strict=True)}
+
+
+def _is_pair(basis: str, examined: Examined, of: str) -> bool:
+    return examined.kind == "pair" and of == basis
+
+
+def _shown(error: MeanError | None) -> dict[str, float] | None:
+    if error is None:
+        return None
+    return {"number": error.number, "mean_error": error.mean, "low": error.low, "high": error.high}

@@ -1,0 +1,227 @@
+"""Counts of cells in groups, with a condition on the rows, and the figures of each group.
+
+Published tables and answers to recipients are both made here, so a figure is the same in both.
+
+Invariant: post-processing. The columns of the groups come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.columns.cell_values import Intervals
+from dpsynth.columns.column import Column
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.statistics import group_figures
+from dpsynth.statistics.conditions import Condition
+from dpsynth.statistics.counted_cells import CountedCells
+from dpsynth.statistics.estimates import ALL, Numbers
+from dpsynth.statistics.group_figures import Contents, Estimate, Group
+
+EVERY_ROW = Condition({})
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure of each group.
+
+    Attributes:
+        kind: "count", "share", "sum", "mean", "variance", "quantile" or "correlation".
+        of: the columns of numbers that it is about.
+        level: the level of a quantile.
+        part: the condition of a share; None for the share that each group has of all rows.
+    """
+
+    kind: str
+    of: Clique = ()
+    level: float = 0.5
+    part: Condition | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedCounts:
+    """Counts of the cells of some columns, in groups.
+
+    Attributes:
+        columns: the columns, in the order of the counts' axes.
+        by: number of columns that make the groups: the first ones.
+        counted: the counts, with their errors.
+        where: the condition on rows.
+    """
+
+    columns: tuple[Column, ...]
+    by: int
+    counted: CountedCells
+    where: Condition = EVERY_ROW
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of codes of each column."""
+        return tuple(c.size for c in self.columns)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return prod(self.shape[: self.by])
+
+    def labels(self, number: int) -> tuple[str, ...]:
+        """The labels of a group, one a column."""
+        members = self.columns[: self.by]
+        codes = np.unravel_index(number, self.shape[: self.by]) if members else ()
+        return tuple(c.labels[int(code)] for c, code in zip(members, codes, strict=True))
+
+    def possible(self, number: int) -> bool:
+        """True if rows of a group may satisfy the condition."""
+        return bool(self._where[2][number].any())
+
+    def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
+        """A group's figure, and the estimated number of rows that it rests on."""
+        group = self.group(number)
+        if measure.kind == "count":
+            return group_figures.count(group), group.rows
+        if measure.kind == "share":
+            return self._share(group, number, measure.part), group.rows
+        held = self._with_values(number, measure.of)
+        one, *other = (self._contents(name, number, held) for name in measure.of)
+        shown = self._only(number, held)
+        if not held.any():
+            return group_figures.UNDEFINED, 0.0
+        if measure.kind == "quantile":
+            return group_figures.quantile(shown, measure.level, one), shown.rows
+        return _OF_NUMBERS[measure.kind](shown, one, *other), shown.rows
+
+    def figures(self, measure: Measure) -> Iterator[tuple[Estimate, float]]:
+        """The figure of each group."""
+        return (self.figure(number, measure) for number in range(self.groups))
+
+    def grouping_error(self, number: int, name: str) -> float:
+        """Largest mean distance of numbers from the expected number of their cells; NaN without rows."""
+        group, held = self.group(number), self._with_values(number, (name,))
+        rows = float(group.cells[held] @ group.share[held])
+        if rows <= 0:
+            return float("nan")
+        wide = self._contents(name, number, held).half_width
+        inside = float(np.maximum(group.cells[held], 0.0) @ (group.share[held] * wide)) / rows
+        return min(inside, float(wide.max()))
+
+    def group(self, number: int) -> Group:
+        """The cells of a group."""
+        share, least, most = (weights[number] for weights in self._where)
+        return Group(self._cells[number], share, least, most, self._reach(number))
+
+    @cached_property
+    def _cells(self) -> Numbers:
+        return self.counted.cells.reshape(self.groups, -1)
+
+    @cached_property
+    def _where(self) -> tuple[Numbers, Numbers, Numbers]:
+        """The least, expected and largest part of each cell's rows, float64[groups, cells]."""
+        share, least, most = (self.weights(self.where, w).reshape(self.groups, -1) for w in _PARTS)
+        return share, least, most
+
+    def _reach(self, number: int) -> group_figures.Reach:
+        return partial(self.counted.reach, place=(number, self.groups))
+
+    def _on_axis(self, name: str, values: Numbers) -> Numbers:
+        """One number a code of a column, broadcast to all cells."""
+        place = [c.name for c in self.columns].index(name)
+        shape = [1] * len(self.columns)
+        shape[place] = len(values)
+        return np.broadcast_to(values.reshape(shape), self.shape)
+
+    def weights(self, condition: Condition, which: str) -> Numbers:
+        """The part of each cell's rows that satisfies a condition: "share", "least" or "most"."""
+        names = [c.name for c in self.columns]
+        found = np.ones(self.shape)
+        for column, mask in condition.masks.items():
+            if column in names:
+                found = found * self._on_axis(column, mask.astype(np.float64))
+        for factor in condition.factors:
+            order = np.argsort([names.index(c) for c in factor.columns])
+            shape = [1] * len(names)
+            for c, size in zip(factor.columns, factor.share.shape, strict=True):
+                shape[names.index(c)] = size
+            found = found * getattr(factor, which).transpose(order).reshape(shape)
+        return found
+
+    def _with_values(self, number: int, names: Clique) -> NDArray[np.bool_]:
+        """The cells of a group that have a value in each of some columns."""
+        found = np.ones(self._cells.shape[1], dtype=bool)
+        for name in names:
+            found &= self._of_codes(name)[0][number] > 0
+        return found
+
+    def _contents(self, name: str, number: int, held: NDArray[np.bool_]) -> Contents:
+        """The numbers of a column in some cells of a group."""
+        return Contents(*(part[number][held] for part in self._of_codes(name)[1:]))
+
+    def _of_codes(self, name: str) -> tuple[Numbers, ...]:
+        """For each cell float64[groups, cells]: 1 if a column has a value; its number, half-width, ends."""
+        if name not in self._known:
+            column = next(c for c in self.columns if c.name == name)
+            known = (np.arange(column.size) < len(column.codec.labels)).astype(np.float64)
+            parts = [known]
+            for values in (column.codec.centres, column.codec.half_widths, *_ends(column)):
+                assert values is not None
+                every = np.zeros(column.size)
+                every[: len(values)] = values
+                parts.append(every)
+            self._known[name] = tuple(self._on_axis(name, p).reshape(self.groups, -1) for p in parts)
+        return self._known[name]
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[Numbers, ...]]:
+        return {}
+
+    def _only(self, number: int, held: NDArray[np.bool_]) -> Group:
+        """Some cells of a group; the weights of all others are 0."""
+        group = self.group(number)
+        if held.all():
+            return group
+
+        def reach(weights: Numbers) -> float:
+            whole = np.zeros(held.shape)
+            whole[held] = weights
+            return group.reach(whole)
+
+        return Group(group.cells[held], group.share[held], group.least[held], group.most[held], reach)
+
+    def _share(self, group: Group, number: int, part: Condition | None) -> Estimate:
+        if part is not None:
+            share, least, most = (self.weights(part, w).reshape(self.groups, -1)[number] for w in _PARTS)
+            of_part = Group(
+                group.cells, group.share * share, group.least * least, group.most * most, group.reach
+            )
+            return group_figures.share(group, of_part)
+        share, least, most = (weights.reshape(-1) for weights in self._where)
+        reach = partial(self.counted.reach, place=ALL)
+        every = Group(self._cells.reshape(-1), share, least, most, reach)
+        mine = np.zeros(self._cells.shape)
+        mine[number] = 1.0
+        return group_figures.share(every, every.within(mine.reshape(-1)))
+
+
+_PARTS = ("share", "least", "most")
+_OF_NUMBERS: Mapping[str, Callable[..., Estimate]] = {
+    "sum": group_figures.total,
+    "mean": group_figures.mean,
+    "variance": group_figures.variance,
+    "correlation": group_figures.correlation,
+}
+
+
+def _ends(column: Column) -> tuple[Numbers, Numbers]:
+    """The least and the largest number of each code with one."""
+    values = column.codec.cell_values
+    if isinstance(values, Intervals) and isinstance(column.codec, NumericCodec):
+        return values.low, values.high
+    centres, half_widths = column.codec.centres, column.codec.half_widths
+    assert centres is not None and half_widths is not None
+    return centres - half_widths, centres + half_widths

@@ -1,0 +1,111 @@
+"""Figures of all rows from answers about a Poisson sample of the units: counts over the rate, with its error.
+
+With s rows of a cell in a sample of rate q, s/q estimates the rows of the table. A sum of cells times weights
+w has the variance of its noise, and that of sampling: the sum over units of (the unit's rows times w)^2 times
+q (1 - q). A unit has at most k rows, so by the inequality of Cauchy and Schwarz that is at most (1 - q) k
+times the sum of w^2 s, s being expected rows in the sample. Both are divided by q^2.
+
+Invariant: errors count noise and sampling; the answers and the model stay in rows of the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import hypot, sqrt
+from typing import cast
+
+import numpy as np
+
+from dpsynth.statistics.counted_cells import CountedCells
+from dpsynth.statistics.estimates import ALL, Z95, Counts, Numbers, Place
+
+
+@dataclass(frozen=True)
+class SampledUnits:
+    """A Poisson sample of the units.
+
+    Attributes:
+        rate: probability with which a unit is in it.
+        rows_a_unit: the most rows of a unit that count.
+    """
+
+    rate: float
+    rows_a_unit: int
+
+    def variance(self, weights: Numbers, rows: Numbers) -> Numbers:
+        """Variance by sampling of weighted sums along the last axis, in rows of the sample squared.
+
+        A cell counts one row more than it is estimated to have, since noise may have hidden it.
+        """
+        expected = np.maximum(rows, 0.0) + 1.0
+        return (1.0 - self.rate) * self.rows_a_unit * np.asarray((weights**2 * expected).sum(axis=-1))
+
+    def to_json(self) -> dict[str, object]:
+        """The manifest's entry."""
+        return {"rate": self.rate, "rows_a_unit": self.rows_a_unit}
+
+    @staticmethod
+    def from_json(found: object) -> SampledUnits | None:
+        """The value that ``to_json`` wrote; None for null.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``to_json`` did not write it.
+        """
+        if found is None:
+            return None
+        facts = cast("Mapping[str, object]", found)
+        rate, rows = float(str(facts["rate"])), int(str(facts["rows_a_unit"]))
+        if not 0 < rate < 1 or rows < 1:
+            raise ValueError("a sample has a rate between 0 and 1, and rows")
+        return SampledUnits(rate, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class OfAllRows:
+    """Counts of the sample as counts of all rows."""
+
+    counted: CountedCells
+    sampled: SampledUnits
+
+    @property
+    def basis(self) -> str:
+        """The basis of the counts of the sample."""
+        return self.counted.basis
+
+    @property
+    def limits(self) -> str:
+        """The claim of the counts of the sample, which holds with the error of sampling too."""
+        return self.counted.limits
+
+    @property
+    def cells(self) -> Numbers:
+        """The counts over the rate."""
+        return np.asarray(self.counted.cells / self.sampled.rate)
+
+    @property
+    def figures(self) -> Counts:
+        """Counts over the rate; shares as they are. Errors count the noise and the sample."""
+        found, rate = self.counted.figures, self.sampled.rate
+        each = self.sampled.variance(np.ones((found.rows.size, 1)), found.rows[:, None])
+        total = max(float(found.rows.sum()), 1.0)
+        share = np.clip(found.share, 0.0, 1.0)
+        apart = share * (1.0 - share) + 1.0 / total
+        of_share = (1.0 - rate) * self.sampled.rows_a_unit * apart / total
+        return replace(
+            found,
+            rows=found.rows / rate,
+            error=np.sqrt(found.error**2 + each) / rate,
+            share_error=np.sqrt(found.share_error**2 + of_share),
+        )
+
+    def reach(self, weights: Numbers, place: Place = ALL) -> float:
+        """Half the width of the 95 % interval, by the noise and by the sample."""
+        mine = np.reshape(self.counted.cells, (place[1], -1))[place[0]]
+        of_sample = Z95 * sqrt(float(self.sampled.variance(weights, mine)))
+        return hypot(self.counted.reach(weights, place), of_sample) / self.sampled.rate
+
+
+def of_all_rows(counted: CountedCells, sampled: SampledUnits | None) -> CountedCells:
+    """Counts of all rows from those of a sample; unchanged without one."""
+    return counted if sampled is None else OfAllRows(counted, sampled)

@@ -1,0 +1,415 @@
+"""The rules of warnings: which noisy counts of single columns say that a table was misread.
+
+A warning is raised only if the noise can't have caused it, except with a small probability (``CHANCE``). A
+column is
+
+*   empty, if certainly more than half of its cells are missing, and perhaps 95 % or more;
+*   mostly missing, if certainly more than half of its cells are missing, and certainly fewer than 95 %;
+*   in one place, if certainly more than 95 % of its cells count as one value, and perhaps all; more than 90 %
+    if that value also takes undeclared ones;
+*   misspelt in its declaration, if some declared values have certainly less than a quarter of an even share,
+    and perhaps no row at all, while a full even share of the cells, and a tenth, certainly has no declared
+    value.
+
+Codes that take more than one thing, such as missing, which takes what is empty and what can't be read, may
+have a share that is expected: by ``expected`` in the configuration. It takes the place of these rules: then
+the sign is a share that is certainly larger, by more than ``DRIFT``. Where no share is expected, a tenth of
+the cells that is missing, a quarter that counts as ``other``, or a tenth at an end that has more than three
+times the cells of its neighbour, is a question to the owner, and is not published: healthy columns show it
+too.
+
+"Perhaps" is what the noise allows. In a small table it stands for "can't be told from".
+
+A table is below its noise if its number of rows doesn't exceed the noise of the columns' sums; then nothing
+is said about its columns. Before the columns are asked for, it seems to be empty by its number of rows alone
+(``empty_table``).
+
+Invariant: the rules see the answers and public facts, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil, floor
+
+from dpsynth.accounting.noises import noise_named
+from dpsynth.columns.column import Column
+from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
+from dpsynth.figures import count
+from dpsynth.statistics.noisy_rows import Limits, NoisyRows
+from dpsynth.statistics.warning import DataWarning, WarningKind
+
+MOSTLY = 0.5
+"""Share of cells that are missing in a column that is mostly missing."""
+NEARLY_ALL = 0.95
+"""Share of cells that are missing in an empty column, or count as one value."""
+DOUBTFUL = 0.9
+"""Share of cells that count as one value which also takes undeclared ones: a bin that clips, or ``other``."""
+OF_EVEN = 0.25
+"""Part of an even share below which a declared value is unseen."""
+DRIFT = 0.02
+"""Share by which an expected share may be exceeded: tables change."""
+A_TENTH = 0.1
+"""Share of cells that a misread may cost without a word."""
+MANY_OTHERS = 0.25
+"""Share of cells that ``other``, which was declared for some, takes without a word."""
+MISSED = 0.025
+"""Probability that a table without rows doesn't seem to be empty, by its number of rows alone."""
+_SPIKE = 3
+"""Times the cells of its neighbour that an end has where values seem to be clipped."""
+_FEWEST_CELLS = 4
+_SHOWN = 6
+
+Shares = Mapping[str, Decimal | int]
+"""The largest shares of cells that are expected, by the keys of ``Column.takers``, and of one value."""
+_NONE: Mapping[str, Shares] = {}
+
+
+def warnings_of(
+    columns: Sequence[Column],
+    answers: Sequence[OwnAnswer],
+    found: Collection[str] = (),
+    slice_column: str | None = None,
+    expected: Mapping[str, Shares] = _NONE,
+) -> tuple[DataWarning, ...]:
+    """The warnings of a release, in the order of its columns.
+
+    Args:
+        columns: the columns, with their final domains.
+        answers: the total and the noisy marginals of single columns. Columns without one, whose counts are
+            public, were not asked for.
+        found: names of the columns whose domain was found with a part of the budget.
+        slice_column: the column that says which rows belong to the slice of the release; it may well have
+            one value there.
+        expected: by column, the shares of cells that its owner expects.
+    """
+    singles = {m.clique[0]: m for m in answers if isinstance(m, Measurement) and m.clique}
+    if not singles:
+        return ()
+    rows = NoisyRows.of(answers)
+    if rows.below_noise:
+        return (_small_table(rows),)
+    asked = [
+        _Look(c, c.name in found, singles[c.name], rows, expected.get(c.name, {}))
+        for c in columns
+        # Parts of moments are read from the cells of the moments, of which all is said.
+        if c.name in singles and not c.part_of
+    ]
+    return tuple(
+        warning
+        for look in asked
+        for warning in look.warnings()
+        if warning.kind not in ("one_value", "perhaps_clipped") or warning.column != slice_column
+    )
+
+
+def empty_table(total: OwnAnswer) -> DataWarning | None:
+    """The warning of a table that seems to have no rows, before its columns are asked for; None otherwise.
+
+    The limit is what noise adds to nothing except with a probability of ``MISSED``: 1.96 standard deviations
+    of Gaussian noise, 2.12 of Laplace noise, rounded up. So a table without rows gets the warning with a
+    probability of at least 1 - ``MISSED``. A table of more than twice the limit gets it with at most
+    ``MISSED``, and one of six standard deviations, if these are many rows, with about 0.00003, or 0.002 of
+    Laplace noise. A public number has no noise, and says whether there are rows.
+
+    Args:
+        total: the number of rows, noisy or public.
+    """
+    if isinstance(total, ExactTotal):
+        none = {"rows": 0.0, "low": 0.0, "high": 0.0}
+        return None if total.values > 0 else _about_size(none, "The table has no rows.")
+    limit = ceil(total.stddev * noise_named(total.noise).deviations(1, MISSED))
+    return _small_table(NoisyRows.of([total])) if total.values <= limit else None
+
+
+def _small_table(rows: NoisyRows) -> DataWarning:
+    low, high = max(0.0, rows.rows - rows.reach), rows.rows + rows.reach
+    if rows.variance:
+        sentence = (
+            f"The table seems to have {_counted(rows.rows)} (noise allows up to {count(high)}): it can't be "
+            "told from an empty one."
+        )
+    else:
+        low = high = rows.rows
+        sentence = (
+            f"The table has {_counted(rows.rows)}, fewer than the {count(rows.reach)} that noise may add or "
+            "take away: its answers tell nothing."
+        )
+    return _about_size({"rows": round(rows.rows, 1), "low": round(low, 1), "high": round(high, 1)}, sentence)
+
+
+def _about_size(figures: Mapping[str, float], sentence: str) -> DataWarning:
+    return DataWarning(
+        "small_table",
+        None,
+        True,
+        figures,
+        sentence,
+        "If the table has more, see what is read of it with dpsynth check CONFIG: source.path or "
+        "source.separator may be wrong, or a period without rows was asked for. If it is so small, "
+        "release it with more rows or with a larger privacy.epsilon.",
+    )
+
+
+def _counted(rows: float) -> str:
+    shown = count(max(0.0, rows))
+    return f"{shown} row{'s' * (shown != '1')}"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A look at the noisy counts of one column.
+
+    Attributes:
+        column: the column.
+        found: true if its domain was found with a part of the budget.
+        counts: its noisy counts.
+        rows: the number of rows.
+        expected: the shares of cells that are expected.
+    """
+
+    column: Column
+    found: bool
+    counts: Measurement
+    rows: NoisyRows
+    expected: Shares
+
+    def warnings(self) -> Iterator[DataWarning]:
+        """The faults of the column."""
+        beyond = list(self._beyond_expected())
+        certain = beyond or list(self._signs())
+        yield from certain or self._questions()
+
+    def _beyond_expected(self) -> Iterator[DataWarning]:
+        """The codes that have more cells than is expected of them."""
+        for key, code in self._takers.items():
+            if key not in self.expected:
+                continue
+            share = self._share(code)
+            if share.low > float(self.expected[key]) + DRIFT:
+                yield self._said(
+                    "unexpected_share",
+                    share,
+                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
+                    f"({_allowed(share)}), more than was expected.",
+                    f"See with dpsynth check CONFIG which cells these are, and correct columns."
+                    f"{self.column.name}; if they are right, raise expected there.",
+                    serious=share.low > MOSTLY and share.high >= NEARLY_ALL,
+                )
+
+    @property
+    def _takers(self) -> dict[str, int]:
+        """The codes whose share is foreseeable, by key; cells that were found may be narrow or wide."""
+        ends = ("first", "last") if self.found else ()
+        return {key: code for key, code in self.column.takers.items() if key not in ends}
+
+    def _counted_as(self, key: str, code: int) -> str:
+        if key == "missing":
+            return "are missing"
+        takes = self._also_takes(code)
+        return f"count as '{self.column.labels[code]}', which also takes {' and '.join(takes)}"
+
+    def _share(self, code: int) -> Limits:
+        return self.rows.share(self.counts, [code])
+
+    def _questions(self) -> Iterator[DataWarning]:
+        """Shares that a healthy column may have too, where nobody said what is expected."""
+        for key, code in self.column.takers.items():
+            if key in self.expected:
+                continue
+            share = self._share(code)
+            if key == "missing" and A_TENTH < share.low <= MOSTLY:
+                yield self._asked(
+                    "partly_missing",
+                    share,
+                    f"about {_percent(share)} of its cells are missing ({_allowed(share)}): they are empty, "
+                    "or can't be read.",
+                )
+            if key == "other" and share.low > MANY_OTHERS and not self.found:
+                yield self._asked(
+                    "partly_other",
+                    share,
+                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
+                    f"({_allowed(share)}).",
+                )
+            if key in ("first", "last") and share.low > A_TENTH and self._stands_out(key, code, share):
+                yield self._asked(
+                    "perhaps_clipped",
+                    share,
+                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
+                    f"({_allowed(share)}): more than {_SPIKE} times as many as beside it.",
+                )
+
+    def _stands_out(self, key: str, code: int, share: Limits) -> bool:
+        """True if an end has many more cells than its neighbour; zero is no end at which values are cut."""
+        cells = len(self.column.codec.labels)
+        schema = self.column.codec.schema
+        edges = schema.get("edges")
+        zero = schema.get("min") == "PT0S" or (isinstance(edges, list) and edges[0] == 0)
+        natural = key == "first" and self.column.missing and zero
+        if cells < _FEWEST_CELLS or natural:
+            return False
+        neighbour = self._share(code + 1 if key == "first" else code - 1)
+        return share.low > _SPIKE * neighbour.high
+
+    def _asked(self, kind: WarningKind, share: Limits, sentence: str) -> DataWarning:
+        return self._said(
+            kind,
+            share,
+            sentence,
+            f"See with dpsynth check CONFIG if that is so. If it is, say so with {self._key}.expected, and "
+            "it is not asked again.",
+        )
+
+    def _signs(self) -> Iterator[DataWarning]:
+        """The signs that no healthy column shows, unless it is expected to."""
+        missing = self._missing
+        if missing.low > MOSTLY and missing.high >= NEARLY_ALL:
+            yield self._said(
+                "empty_column",
+                missing,
+                f"about {_percent(missing)} of its cells are missing ({_allowed(missing)}), so hardly "
+                "a value of it is known.",
+                "They may be empty in the table: then leave the column out, for its values are little more "
+                f"than noise, or say so with {self._key}.expected. Or they can't be read. {self._declared} "
+                f"See with dpsynth check CONFIG how the table writes them, and correct {self._key}.",
+                serious=True,
+            )
+            return
+        if missing.low > MOSTLY:
+            yield self._said(
+                "mostly_missing",
+                missing,
+                f"about {_percent(missing)} of its cells are missing ({_allowed(missing)}).",
+                "If they aren't empty in the table, see with dpsynth check CONFIG which of them can't be "
+                f"read. {self._declared} If they are empty, say so with {self._key}.expected.",
+            )
+        one_value = list(self._one_value())
+        yield from one_value or self._unseen()
+
+    @property
+    def _missing(self) -> Limits:
+        """Share of cells that are empty or can't be read; 0 where a share of them is expected."""
+        if not self.column.missing or "missing" in self.expected:
+            return Limits(0.0, 0.0, 0.0)
+        return self.rows.share(self.counts, [self.column.unusable])
+
+    def _one_value(self) -> Iterator[DataWarning]:
+        labels = self.column.codec.labels
+        code = int(self.counts.values[: len(labels)].argmax())
+        share = self.rows.share(self.counts, [code])
+        takes = self._also_takes(code)
+        if share.high < 1.0 or share.low <= (DOUBTFUL if takes else NEARLY_ALL):
+            return
+        if any(self.column.takers.get(key) == code for key in self.expected) or (
+            "one_value" in self.expected and not takes
+        ):
+            return
+        also = f", which also takes {' and '.join(takes)}" if takes else ""
+        if self.found:
+            remedy = (
+                "Its values were searched for, and hardly any were found. List or bound them, if that is "
+                "public knowledge, or give the search a larger share with privacy.split.domain."
+            )
+        elif takes:
+            remedy = (
+                f"{self._declared} Compare them, and their unit, with the table: dpsynth check CONFIG. If "
+                f"nearly all cells are such, say so with {self._key}.expected."
+            )
+        else:
+            remedy = (
+                "If that is so in the table, nothing is wrong: leave the column out, or say so with "
+                f"{self._key}.expected."
+            )
+        yield self._said(
+            "one_value",
+            share,
+            f"about {_percent(share)} of its cells count as '{labels[code]}' ({_allowed(share)}){also}.",
+            remedy,
+            serious=bool(takes) and not self.found and share.low > NEARLY_ALL,
+        )
+
+    def _also_takes(self, code: int) -> list[str]:
+        """The undeclared cells that a code takes, in words."""
+        column, last = self.column, len(self.column.codec.labels) - 1
+        takes = []
+        if code in column.codec.catch_all:
+            clips = column.codec.ordered and not column.codec.closed
+            beyond = {0: "whatever lies below", last: "whatever lies above"} if clips else {}
+            takes.append(beyond.get(code, "every value that isn't declared"))
+        if code in column.catch_all and code == column.fallback and not column.missing:
+            takes.append("every cell that can't be read")
+        return takes
+
+    def _unseen(self) -> Iterator[DataWarning]:
+        codec, rows = self.column.codec, self.rows
+        if self.found or not codec.closed:
+            return
+        values = [code for code in range(len(codec.labels)) if code not in codec.catch_all]
+        even = 1.0 / len(values)
+        nowhere = [*codec.catch_all, *([self.column.unusable] if self.column.missing else [])]
+        if not nowhere:
+            return
+        elsewhere = rows.share(self.counts, nowhere)
+        allowed = sum(float(self.expected.get(key, 0)) for key in ("missing", "other"))
+        if elsewhere.low <= max(even, allowed + A_TENTH):
+            return
+        shares = {code: rows.share(self.counts, [code]) for code in values}
+        unseen = [code for code, s in shares.items() if s.low == 0.0 and s.high < OF_EVEN * even]
+        if not unseen:
+            return
+        names = [codec.labels[code] for code in unseen]
+        worst, s = max(shares[code].high for code in unseen), "s" * (len(names) > 1)
+        yield DataWarning(
+            "unseen_values",
+            self.column.name,
+            False,
+            {"values": names, "high": round(worst, 4), "undeclared": round(elsewhere.estimate, 4)},
+            f"Column {self.column.name}: hardly a cell, or none, has the declared value{s} {_listed(names)}, "
+            f"while about {_percent(elsewhere)} of the cells have no declared value ({_allowed(elsewhere)}).",
+            "The table may write them in another way: see with dpsynth check CONFIG, and correct "
+            f"columns.{self.column.name}.values.",
+        )
+
+    @property
+    def _declared(self) -> str:
+        """The column's declared values, as a sentence."""
+        codec = self.column.codec
+        if codec.closed:
+            return f"Its declared values are {_listed(codec.labels)}."
+        ends = f"'{codec.labels[0]}' to '{codec.labels[-1]}'"
+        facts = [f"{key} {codec.schema[key]}" for key in ("format", "pattern") if key in codec.schema]
+        return f"Its declared values are {ends}{', with the ' if facts else ''}{' and the '.join(facts)}."
+
+    @property
+    def _key(self) -> str:
+        return f"columns.{self.column.name}"
+
+    def _said(
+        self, kind: WarningKind, share: Limits, sentence: str, remedy: str, *, serious: bool = False
+    ) -> DataWarning:
+        figures = {"share": share.estimate, "low": share.low, "high": share.high}
+        return DataWarning(
+            kind,
+            self.column.name,
+            serious,
+            {name: round(figure, 4) for name, figure in figures.items()},
+            f"Column {self.column.name}: {sentence}",
+            remedy,
+        )
+
+
+def _percent(share: Limits) -> str:
+    return f"{100 * share.estimate:.0f} %"
+
+
+def _allowed(share: Limits) -> str:
+    return f"noise allows {floor(100 * share.low)} to {ceil(100 * share.high)} %"
+
+
+def _listed(labels: Sequence[str]) -> str:
+    """Labels in quotes: all of a short list, the first of a long one."""
+    shown = ", ".join(f"'{label}'" for label in labels[:_SHOWN])
+    return shown if len(labels) <= _SHOWN else f"{shown} and {len(labels) - _SHOWN} more"

@@ -1,0 +1,172 @@
+"""Means from measured sums: (bins' rows times offsets + sum of distances) / rows, with their intervals.
+
+The interval is Fieller's (1954): all m for which the estimated sum less m times the estimated rows is within
+1.96 of its standard errors of zero. It holds for ratios of noisy numbers where a first-order error doesn't:
+where a group has few rows. Where the limit of a row may have cut off numbers of a wide bin, the standard
+error covers the unknown mean of what was cut off as well, by ``variance_of_unknown``.
+
+Invariant: post-processing of noisy answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from dpsynth.columns.column import Column
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.sums import Centring, MeasuredSums, Steps, variance_of_unknown
+from dpsynth.statistics.estimates import LEAST_ERRORS, LEAST_ROWS, Z95, Numbers, Unbiased, of_two_cells
+
+
+@dataclass(frozen=True, eq=False)
+class SummedMeans:
+    """Means of a column in each group; NaN where a group has too few rows.
+
+    Attributes:
+        mean: the estimated mean.
+        error: its standard error, to first order; of noise, and of what the limit may have cut off.
+        low, high: ends of the 95 % interval.
+        rows: estimated number of rows with a value.
+        cut_off: largest distance of the mean from the estimate by what the limit cut off.
+    """
+
+    mean: Numbers
+    error: Numbers
+    low: Numbers
+    high: Numbers
+    rows: Numbers
+    cut_off: Numbers
+
+
+def sums_of(clique: Clique, sums: Sequence[MeasuredSums]) -> MeasuredSums | None:
+    """The sums that were measured for a mean, by the columns of its groups and the column averaged."""
+    return next((measured for measured in sums if measured.clique == clique), None)
+
+
+def summed_means(measured: MeasuredSums, column: Column, direct: Unbiased) -> SummedMeans:
+    """The means of measured sums.
+
+    Args:
+        measured: the sums, whose clique ``direct`` covers.
+        column: the column summed.
+        direct: estimates of counts from the answers alone.
+    """
+    steps = column.codec.steps
+    assert steps is not None
+    clique, bins = measured.clique, steps.bins
+    marginal = direct.marginal(clique)
+    cells = np.atleast_2d(marginal)[:, :bins]
+    rows = cells.sum(axis=1)
+    first = np.zeros(marginal.shape)
+    np.atleast_2d(first)[0, :bins] = 1.0
+    of_rows = direct.variance(clique, first)
+    enough = rows >= max(LEAST_ROWS, LEAST_ERRORS * sqrt(of_rows))
+    known = np.where(enough, rows, np.nan)
+    offsets = np.array(measured.centring.offsets, dtype=np.float64)
+    mean = (cells @ offsets + measured.values.ravel()) / known
+    # Sums less the mean times the rows move with each bin's rows times the distance of its offset.
+    weights = offsets - mean[:, None]
+    shared, own = of_two_cells(direct.cell_variance(clique), of_rows, bins)
+    beyond, kept = measured.centring.beyond(steps), np.maximum(cells, 0.0)
+    noise = own * (weights**2).sum(axis=1) + shared * weights.sum(axis=1) ** 2 + measured.variance
+    spread = noise + variance_of_unknown(kept, beyond)
+    crossed = (own + shared * bins) * weights.sum(axis=1)
+    below, above = _fieller(known, spread, crossed, of_rows)
+    least, most = steps.number(np.array([0.0, float(steps.last)]))
+
+    def end(distance: Numbers) -> Numbers:
+        return np.clip(steps.number(mean + distance), least, most)
+
+    return SummedMeans(
+        mean=steps.number(mean),
+        error=np.sqrt(spread) / known * steps.unit,
+        low=end(below),
+        high=end(above),
+        rows=rows,
+        cut_off=kept @ beyond / known * steps.unit,
+    )
+
+
+def total_of_sums(measured: MeasuredSums, column: Column, direct: Unbiased) -> tuple[Numbers, Numbers]:
+    """The sum of a column's numbers in each group, and its standard error; see ``summed_means``."""
+    steps = column.codec.steps
+    assert steps is not None
+    clique, bins = measured.clique, steps.bins
+    marginal = direct.marginal(clique)
+    cells = np.atleast_2d(marginal)[:, :bins]
+    weights = np.zeros(marginal.shape)
+    values = np.array(measured.centring.offsets, dtype=np.float64) + steps.origin
+    np.atleast_2d(weights)[0, :bins] = values
+    lost = variance_of_unknown(np.maximum(cells, 0.0), measured.centring.beyond(steps))
+    # By symmetry the noise of the counts is the same in each group.
+    error = np.sqrt(direct.variance(clique, weights) + measured.variance + lost)
+    return (cells @ values + measured.values.ravel()) * steps.unit, np.asarray(error * steps.unit)
+
+
+def _fieller(rows: Numbers, spread: Numbers, crossed: Numbers, of_rows: float) -> tuple[Numbers, Numbers]:
+    """Distances of the ends of a ratio's interval from the ratio.
+
+    The ends t solve t^2 rows^2 = z^2 (spread - 2 t crossed + t^2 of_rows).
+
+    Args:
+        rows: the denominators; NaN where there is no ratio.
+        spread: variance of the numerator less the ratio times the denominator.
+        crossed: covariance of that with the denominator.
+        of_rows: variance of a denominator.
+    """
+    z2 = Z95**2
+    square = rows**2 - z2 * of_rows
+    root = np.sqrt(np.maximum((z2 * crossed) ** 2 + square * z2 * spread, 0.0))
+    return (-z2 * crossed - root) / square, (-z2 * crossed + root) / square
+
+
+def sums_file(sums: Sequence[MeasuredSums], columns: Mapping[str, Column]) -> list[dict[str, object]]:
+    """The noisy sums as JSON values, each with all that a mean needs.
+
+    Args:
+        sums: the answers.
+        columns: the columns by name.
+    """
+    return [_described(measured, columns[measured.column].codec.steps, columns) for measured in sums]
+
+
+def sums_in(content: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]) -> tuple[MeasuredSums, ...]:
+    """The noisy sums of a bundle, read back from what ``sums_file`` made.
+
+    Raises:
+        KeyError, TypeError, ValueError: the content is no such list, or of other columns.
+    """
+    found = []
+    for facts in content:
+        by, labels = tuple(facts["by"]), columns[facts["column"]].codec.labels
+        shape = tuple(columns[name].size for name in by)
+        centring = Centring(tuple(int(facts["offsets"][label]) for label in labels), int(facts["limit"]))
+        values = np.array(facts["sums"], dtype=np.int64).reshape(shape)
+        noise, scale = str(facts["noise"]), float(facts["scale"])
+        found.append(MeasuredSums(str(facts["column"]), by, values, noise, scale, centring))
+    return tuple(found)
+
+
+def _described(
+    measured: MeasuredSums, steps: Steps | None, columns: Mapping[str, Column]
+) -> dict[str, object]:
+    assert steps is not None
+    labels = columns[measured.column].codec.labels
+    return {
+        "column": measured.column,
+        "by": list(measured.by),
+        "step": f"1e{steps.exponent}",
+        "origin": steps.origin,
+        "offsets": dict(zip(labels, measured.centring.offsets, strict=True)),
+        "limit": measured.centring.limit,
+        "noise": measured.noise,
+        "scale": measured.scale,
+        "standard_deviation": measured.stddev,
+        "groups": [list(columns[name].labels) for name in measured.by],
+        "sums": measured.values.ravel().tolist(),
+    }

@@ -1,0 +1,366 @@
+"""Auto: pairs are chosen privately, ranked by their gain, and measured together once.
+
+1. The exponential mechanism chooses the pairs of columns that lie farthest, in L1 distance, from
+   independence (or from the answers of earlier releases).
+2. The noisy distances of these pairs are asked for, and those of pairs so small that measuring them costs
+   next to nothing. If that would be all pairs, no pair is chosen by the exponential mechanism.
+3. The gain of a pair is its distance less the noise of its cells, at the price that a unit of the budget
+   brings elsewhere (``gain``). A junction tree is grown from the pairs of positive gain. Pairs that join two
+   components come first, since all columns on either side depend on them; then the other pairs by gain.
+4. Pairs of small columns are gathered into blocks (``blocks``). Single columns count as cliques of their
+   own: at a low budget those of many places get most of it, and are measured again.
+5. All cliques are measured at once. The model is fitted with a little shrinkage to independence.
+6. If the tree has no room for all pairs of positive gain, or if there are pairs that nothing was asked of,
+   it is made small. Then, and if the distances of small triples would tell something, the tree gets its part
+   of the budget only. With the rest, pairs and triples beside it are measured, and its own cliques once more
+   (``beside_the_tree``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import comb, isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.measures import Measure
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import mean_absolute_error
+from dpsynth.model import Triangulation, denoised_answers, posteriors
+from dpsynth.model.denoising import LEAST_CELLS as LEAST_DENOISED
+from dpsynth.plan.outline import Shares, StrategyOutline
+from dpsynth.plan.questions import Door
+from dpsynth.strategy import gain
+from dpsynth.strategy.beside_the_tree import (
+    LATER,
+    LEAST_OUTSIDE,
+    Measured,
+    later_distances,
+    pairs_would_tell,
+    tree_cells,
+    tree_share,
+    triples_would_tell,
+    with_pairs_beside,
+)
+from dpsynth.strategy.blocks import MOST_CELLS, blocks, with_blocks
+from dpsynth.strategy.candidates import most_cells, penalty, whole_weights
+from dpsynth.strategy.forest import Forest
+from dpsynth.strategy.pairs import WANTED_COUNT, Pairs, picks, small_pairs
+from dpsynth.strategy.strategy import Problem, Selection, Strategy
+
+Floats = NDArray[np.float64]
+
+MEASURED_A_COLUMN = Fraction(5, 2)
+"""Expected number of measured pairs for each column."""
+COLUMNS_COUNT = 3.0
+"""Largest weight of a single column, relative to a pair. In all marginals of three columns it would be half
+the number of columns; but a pair informs other pairs too, through the model."""
+JOINING = 2.5
+"""Weight factor of a pair that joins two components of the model. All columns on either side depend on each
+other through it, so their pairs gain too."""
+CAUTION = 0.3
+"""Standard deviations of noise that are taken off a noisy distance. Among many distances, those that look
+largest are so in part because of their noise."""
+UNPICKED = 0.5
+"""Assumed distance of a pair that was not chosen, relative to a small distance among the chosen pairs."""
+CELLS_A_SIGNAL = 100
+"""Bound on the model's cells, in multiples of the rows divided by the error of a cell. Beyond it, cells bring
+more noise than information."""
+LEAST_CELLS = 100_000
+"""Cells that a model may have at any noise; their fit takes a part of a second."""
+PRIOR, LEAST_PRIOR = 1 / 5, 1 / 25
+"""Strength of the shrinkage to independent columns, in rows as a share of all, divided by the number of
+columns. The division is because shrinkage weakens every link between columns that are distant in the tree.
+The larger one holds if all cliques are so small that their answers aren't denoised, the smaller one if none
+is."""
+ONE_WAY, MANY_PLACES = Fraction(4, 100), Fraction(20, 100)
+"""Share of the single columns, and its increase if all of them have many places."""
+CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(1, 100), 1.0: Fraction(5, 100)}
+MOST_CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(10, 100), 1.0: Fraction(20, 100)}
+"""Share of the structure step: so much times the square root of the number of columns, and its maximum; both
+by the measure's error power."""
+TOLD = Fraction(1, 2)
+"""The part of it for noisy distances, if there are choices too."""
+ROUGH = 1e-2
+"""Tolerance of the tree's fit before further rounds."""
+_WIDEST = 4
+"""A pair may have at most the model's cells divided by this number."""
+_LEAST_ERROR = 1e-6
+"""Smallest error, in rows; smaller ones are replaced by it."""
+_NOTHING = 1 / 20
+"""Columns whose share of the budget is less than this part of an even share are not measured again."""
+
+
+def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
+    """The default split of the budget; single columns get more if more of them have many places.
+
+    Columns of few places are measured well by the marginals that hold them.
+    """
+    many = sum(size > MOST_CELLS // 4 for size in sizes.values())
+    one_way = ONE_WAY + MANY_PLACES * Fraction(many, len(sizes))
+    power, columns = measure.error_power, len(sizes)
+    structure = min(CHOOSING[power] * Fraction(isqrt(100 * columns), 10), MOST_CHOOSING[power])
+    if later_distances(sizes, measure):
+        structure /= 1 - LATER
+    return Shares(one_way, structure, 1 - one_way - structure)
+
+
+class Auto:
+    """The default strategy, designed for dpsynth; the module's docstring shows its steps."""
+
+    name = "auto"
+    max_cells = 1_000_000
+
+    def outline(
+        self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
+    ) -> StrategyOutline:
+        """Choices, noisy distances of what was chosen, and all marginals at once; room for later rounds."""
+        columns = len(sizes)
+        small, picked = small_pairs(tuple(sizes.values())), picks(tuple(sizes.values()), measure)
+        every = small + picked == comb(columns, 2)
+        later = later_distances(sizes, measure)
+        first = comb(columns, 2) if every else min(comb(columns, 2), small + picked + len(wanted))
+        return StrategyOutline(
+            rounds=2 if later else 1,
+            choices=0 if every else picked,
+            errors=first + later,
+            cliques=max(1, len(wanted), min(comb(columns, 2), int(MEASURED_A_COLUMN * columns))),
+            cells=most_cells(sizes.values()),
+            shares=_shares(sizes, measure),
+            distance_share=TOLD * (1 - LATER) + LATER if later else TOLD,
+        )
+
+    def select(self, door: Door, problem: Problem) -> Selection:
+        """The chosen pairs of positive gain, in part as blocks, and the columns that are measured again."""
+        if problem.structure >= door.remaining:
+            # Interruptions may have spent what was reserved for measuring.
+            problem = replace(problem, structure=door.remaining / 2)
+        later = later_distances(problem.domain.sizes, door.measure)
+        first = problem.structure * (1 - LATER) if later else problem.structure
+        trade = _trade(door, problem, first)
+        bound = _bound(trade, problem)
+        pairs = Pairs.of(problem, bound // _WIDEST, door.measure)
+        distances = _distances(door, problem, pairs, trade, first)
+        grown = _grown(problem, pairs, distances, trade, bound)
+        unknown = later > 0 and pairs_would_tell(door, problem, len(pairs.cliques), pairs.unasked)
+        beside = later > 0 and (unknown or grown.outside > LEAST_OUTSIDE * grown.inside)
+        if not beside and not (later and triples_would_tell(door, problem)):
+            return _measured(door, problem, pairs, grown, door.remaining)[0]
+        if beside:
+            most = tree_cells(grown.inside, grown.outside)
+            bound = min(bound, max(most, 2 * sum(problem.domain.sizes.values())))
+            grown = _grown(problem, pairs, distances, trade, bound)
+        kept = min(problem.structure * LATER, door.remaining / 4)
+        allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside, unknown=unknown)
+        selection, costs = _measured(door, problem, pairs, grown, allowance)
+        prior = selection.prior * problem.start.model.total
+        answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))
+        fit = problem.refit(answers, problem.start, ROUGH, prior_rows=prior)
+        weights = dict(zip(pairs.cliques, pairs.weights.tolist(), strict=True))
+        return with_pairs_beside(door, problem, Measured(selection, costs, fit), weights)
+
+
+STRATEGY: type[Strategy] = Auto
+
+
+def _trade(door: Door, problem: Problem, choosing: Fraction) -> gain.Trade:
+    """The trade of cost for error, and the cost at which each column was measured before."""
+    power = door.measure.error_power
+    budget, columns = door.remaining - choosing, problem.domain.columns
+    # Where noise is less than a row its error falls faster: what counts is the error at a usual cost.
+    usual = budget / (MEASURED_A_COLUMN * len(columns))
+    unit = max(door.cell_error(usual), _LEAST_ERROR) * float(usual) ** power
+    alone = np.diag(problem.workload.pair_weights())
+    weights = alone * min(1.0, COLUMNS_COUNT / max(alone.mean(), 1e-9))
+    known = dict.fromkeys(columns, 0.0)
+    for m in problem.singles:
+        if m.clique and m.noise != "none":
+            error = max(mean_absolute_error(m.noise, m.scale), _LEAST_ERROR)
+            known[m.clique[0]] += float((unit / error) ** (1 / power))
+    values = np.array(problem.values.shape(columns), dtype=np.float64)
+    merged = np.maximum(values - np.array(problem.domain.shape(columns)), 0.0)
+    return gain.Trade(
+        unit, power, float(budget), np.array([known[c] for c in columns]), weights * values, weights * merged
+    )
+
+
+def _bound(trade: gain.Trade, problem: Problem) -> int:
+    """Largest number of cells of the model: as many as the noise allows, beside the cliques given before."""
+    error = trade.error(trade.budget / float(MEASURED_A_COLUMN * len(problem.domain.columns)))
+    worthwhile = int(CELLS_A_SIGNAL * problem.start.model.total / error)
+    alone = sum(problem.domain.sizes.values())
+    known = Triangulation.of(problem.domain, problem.given).cells - alone
+    return min(problem.max_cells, known + max(LEAST_CELLS, 2 * alone, worthwhile))
+
+
+def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade, choosing: Fraction) -> Floats:
+    """Distance of each pair from independence, in rows: noisy if it was chosen, otherwise assumed."""
+    model, count = problem.start.model, len(pairs.cliques)
+    if count == 0:
+        return np.zeros(0)
+    if not pairs.unasked:
+        distances, spread = door.errors(pairs.cliques, model, choosing)
+        return np.asarray(distances - CAUTION * spread)
+    least = np.sort(pairs.burdens)[: int(MEASURED_A_COLUMN * len(problem.domain.columns))]
+    price = trade.price(np.full(least.size, np.inf), least)
+    costs = (1 + 1 / trade.power) * price * trade.costs(pairs.burdens, price)
+    penalties = [penalty(cost / weight, 1) for cost, weight in zip(costs, pairs.weights, strict=True)]
+    picked = _picked(door, problem, pairs, penalties, choosing * (1 - TOLD) / pairs.choices)
+    distances, spread = door.errors([pairs.cliques[i] for i in picked], model, choosing * TOLD)
+    noisy = distances - CAUTION * spread
+    found = np.full(
+        count, UNPICKED * min(1.0, 2 * picked.size / count) * max(float(np.quantile(noisy, 0.1)), 0.0)
+    )
+    found[picked] = noisy
+    return found
+
+
+def _picked(
+    door: Door,
+    problem: Problem,
+    pairs: Pairs,
+    penalties: Sequence[int],
+    price: Fraction,
+) -> NDArray[np.intp]:
+    """The given pairs, then the pairs that the exponential mechanism chooses."""
+    given = pairs.given.tolist()
+
+    def admissible(before: Sequence[int]) -> NDArray[np.bool_]:
+        left = np.ones(len(pairs.cliques), dtype=bool)
+        left[[*before, *given]] = False
+        return left
+
+    order = door.choose_in_turn(
+        pairs.cliques,
+        problem.start.model,
+        price,
+        pairs.choices,
+        admissible,
+        penalties,
+        whole_weights(np.where(pairs.wanted, pairs.weights / WANTED_COUNT, pairs.weights)),
+    )
+    return np.array([*given, *order], dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class _Grown:
+    """The pairs of a tree.
+
+    Attributes:
+        chosen: positions of the pairs.
+        split: shares of the budget for them and for the columns.
+        inside: gain of the pairs, in weighted rows.
+        outside: gain of the pairs that the bound excluded.
+    """
+
+    chosen: NDArray[np.intp]
+    split: gain.Shares
+    inside: float
+    outside: float
+
+
+def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: gain.Trade, bound: int) -> _Grown:
+    """The pairs to measure, and the shares of the budget for them and for the columns."""
+    weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
+    sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
+    price = trade.price(weighted, pairs.burdens)
+    for _ in range(2):
+        joining = trade.gains(JOINING * weighted, pairs.burdens, price)
+        gains = trade.gains(weighted, pairs.burdens, price)
+        chosen, full = _tree(problem, pairs, joining, gains, bound)
+        members = [(int(pairs.first[i]), int(pairs.second[i])) for i in chosen.tolist()]
+        split = gain.shared(trade, sizes, members, pairs.weights[chosen])
+        if not full:
+            break
+        price = split.price
+    finite = np.where(pairs.wanted, 0.0, np.maximum(gains, 0.0))
+    inside = float(finite[chosen].sum())
+    return _Grown(chosen, split, inside, float(finite.sum()) - inside if full else 0.0)
+
+
+def _places(problem: Problem) -> list[list[int]]:
+    """Places of the columns of each clique that earlier releases measured."""
+    place = {c: i for i, c in enumerate(problem.domain.columns)}
+    return [[place[c] for c in clique] for clique in problem.given]
+
+
+def _tree(
+    problem: Problem, pairs: Pairs, joining: Floats, gains: Floats, bound: int
+) -> tuple[NDArray[np.intp], bool]:
+    """Pairs of positive gain whose junction tree keeps the bound; and True if the bound excluded any."""
+    order = [i for i in np.argsort(-joining, kind="stable").tolist() if joining[i] > 0]
+    domain, given = problem.domain, problem.given
+    known = Triangulation.of(domain, given)
+    forest = Forest(domain.shape(domain.columns), _places(problem), known.cells)
+    chosen: list[int] = []
+    others: list[int] = []
+    full = False
+    for i in order:
+        a, b = int(pairs.first[i]), int(pairs.second[i])
+        if not forest.disconnected(a, b):
+            others.append(i)
+        elif forest.cells_with(a, b) <= bound or pairs.wanted[i]:
+            forest.join(a, b)
+            chosen.append(i)
+        else:
+            full = True
+    tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
+    for i in sorted((i for i in others if gains[i] > 0), key=lambda i: -gains[i]):
+        if tree.cells_with(pairs.cliques[i]) <= bound or pairs.wanted[i]:
+            tree = tree.with_clique(pairs.cliques[i])
+            chosen.append(i)
+        else:
+            full = True
+    tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
+    while chosen and tree.cells > bound and not pairs.wanted[chosen[-1]]:
+        # Rare: a tree made anew of all pairs, as a fit makes it, may be larger than one that grew.
+        chosen.pop()
+        tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
+    return np.array(chosen, dtype=np.intp), full
+
+
+def _measured(
+    door: Door, problem: Problem, pairs: Pairs, grown: _Grown, allowance: Fraction
+) -> tuple[Selection, list[float]]:
+    """The selection of a tree, measured within an allowance, and the cost of each of its cliques.
+
+    Columns are measured again and pairs are measured, in part as blocks, each at its share.
+    """
+    last = allowance >= door.remaining
+    chosen, split = grown.chosen.tolist(), grown.split
+    costs = dict(zip([pairs.cliques[i] for i in chosen], split.cliques.tolist(), strict=True))
+    wanted = [pairs.cliques[i] for i in chosen if pairs.wanted[i]]
+    gathered = [c for c in costs if c not in wanted]
+    found, shares = with_blocks(gathered, [costs[c] for c in gathered], blocks(problem.domain, gathered))
+    cliques, parts = [*wanted, *found], [*(costs[c] for c in wanted), *shares]
+    least = _NOTHING * float(split.columns.sum() + sum(parts)) / (len(split.columns) + len(parts))
+    again = {
+        name: cost
+        for name, cost in zip(problem.domain.columns, split.columns.tolist(), strict=True)
+        if cost > least
+    }
+    given = sum(again.values())
+    part = Fraction(1) if not cliques else Fraction(given / (given + sum(parts))) if again else Fraction(0)
+    singles = (
+        door.singles(list(again), allowance * part, [Fraction(cost) for cost in again.values()])
+        if again
+        else []
+    )
+    left = door.remaining if last else allowance * (1 - part)
+    answers = door.marginals(cliques, left, [Fraction(cost) for cost in parts])
+    selection = Selection(
+        tuple(cliques),
+        tuple(answers),
+        singles=tuple(m for m in singles if m is not None),
+        prior=_prior(problem.domain, cliques),
+    )
+    return selection, [float(left) * cost / sum(parts) for cost in parts]
+
+
+def _prior(domain: Domain, cliques: Sequence[Clique]) -> float:
+    """Strength of the shrinkage, by the part of the cliques that are not denoised."""
+    raw = sum(domain.cells(c) < LEAST_DENOISED for c in cliques) / max(len(cliques), 1)
+    return (LEAST_PRIOR + raw * (PRIOR - LEAST_PRIOR)) / len(domain.columns)

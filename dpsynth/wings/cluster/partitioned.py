@@ -1,0 +1,296 @@
+"""The engine of partitions: each worker counts the rows that it holds, and the counts are added up.
+
+How data flow:
+
+    pieces of the source -> coded rows, kept by the worker that read them              each
+    coded rows -> all rows of a person on one worker (only where persons are the unit) regrouped
+    coded rows -> at most k rows of each person                                        each
+    coded rows -> counts of the cliques -> sums of two counts, of four, of eight ...   combined
+
+A cluster has to offer three operations, those of ``Workers``. Spark has them as map, group by key and tree
+reduce, Beam as Map, GroupByKey and CombineGlobally. Each partition is run by the engine of one process,
+``loading`` and ``table.PrivateTable``, so rows are coded, bounded and counted in one way.
+
+Invariant: figures are the same integers as those of one process. A worker that is lost costs nothing but
+time: its rows are read again from their piece of the source, and counted once. Partitions, counts
+and the key go between processes, and nothing of them enters a name, a message or a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.column import Column, domain_of
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.slices import Slice
+from dpsynth.columns.sums import Centring
+from dpsynth.curator.cell_texts import Batch
+from dpsynth.curator.coded_columns import Room
+from dpsynth.curator.kept_texts import TextCounts
+from dpsynth.curator.loading import LoadedRows, joined, load_rows
+from dpsynth.curator.table import PrivateTable
+from dpsynth.curator.unit_sample import UnitSample
+
+Counts = NDArray[np.int64]
+T = TypeVar("T")
+
+Parts = Sequence[Any]
+"""Values that lie with workers; what stands here for them is the workers' own."""
+
+_HALF = np.uint64(0xFFFFFFFF)
+
+
+class Workers(Protocol):
+    """Processes that hold values and apply functions to them, which can be pickled and have no effects."""
+
+    def each(self, make: Callable[[Any], object], parts: Parts) -> Parts:
+        """The outcome of a function for each part, which stays with the workers."""
+        ...
+
+    def regrouped(
+        self,
+        split: Callable[[Any, int], Sequence[object]],
+        join: Callable[[Sequence[Any]], object],
+        parts: Parts,
+    ) -> Parts:
+        """As many parts as before: each is split into as many, and those of one place are joined in order."""
+        ...
+
+    def combined(self, figure: Callable[[Any], T], add: Callable[[Sequence[T]], T], parts: Parts) -> T:
+        """The figures of all parts, added up in any order; each part counts once."""
+        ...
+
+
+class Piece(Protocol):
+    """A piece of the private table that a worker reads by itself. Its repr shows nothing."""
+
+    @property
+    def start(self) -> int:
+        """The place of its first row in the table, from 0."""
+        ...
+
+    def batches(self) -> Iterable[Batch]:
+        """Its rows."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class Coding:
+    """The rules, and the key, by which a worker codes a piece. Its repr shows nothing.
+
+    Attributes:
+        columns, neighbours, key, part, summed: see ``load_rows``.
+        sample: the secret sample of units; None for all of them.
+        room: a function that tells a worker where coded rows may lie.
+    """
+
+    columns: Sequence[Column]
+    neighbours: Neighbours
+    key: bytes
+    part: Slice | None
+    summed: frozenset[str]
+    sample: UnitSample | None
+    room: Callable[[], Room]
+
+    def coded(self, piece: Piece) -> LoadedRows:
+        """The rows of a piece, coded by whoever reads it."""
+        batches = piece.batches()
+        if self.sample is not None:
+            batches = self.sample.of(batches, self.neighbours, piece.start)
+        near, room = self.neighbours, self.room()
+        return load_rows(batches, self.columns, near, self.key, self.part, self.summed, room)
+
+    def joined(self, some: Sequence[LoadedRows]) -> LoadedRows:
+        """The rows of some persons, in the order of the pieces that they are from."""
+        return joined(some, self.room())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartitionedRows:
+    """All rows of the slice, before contribution bounding, by the workers that hold them.
+
+    Attributes:
+        workers: the workers.
+        coding: the rules by which the rows are coded.
+        parts: coded rows (``LoadedRows``); all rows of a person are in one part.
+    """
+
+    workers: Workers
+    coding: Coding
+    parts: Parts
+
+    @classmethod
+    def read(cls, workers: Workers, pieces: Sequence[Piece], coding: Coding) -> PartitionedRows:
+        """The rows of all pieces, once they are read and, where persons are units, grouped by person.
+
+        Raises:
+            SourceError: a worker can't read its piece.
+        """
+        parts = workers.each(coding.coded, pieces)
+        if coding.neighbours.person is not None:
+            parts = workers.regrouped(by_person, coding.joined, parts)
+        # What is wrong with a source is to be known before a question is charged.
+        workers.combined(_no_figure, _no_figure, parts)
+        return cls(workers, coding, parts)
+
+    def rows_of_units(self, first: Sequence[int]) -> Counts:
+        """Numbers of persons by ranges of their number of rows, each worker's added up. Private."""
+        return self.workers.combined(partial(_rows_of_units, first=tuple(first)), _added, self.parts)
+
+    def bounded(self, max_rows: int, key: bytes) -> PartitionedTable:
+        """The rows after contribution bounding, each person's by the worker that holds them all."""
+        columns = self.coding.columns
+        parts = self.workers.each(partial(_bounded, max_rows=max_rows, key=key), self.parts)
+        texts = frozenset(c.name for c in columns if c.kept_as_text)
+        return PartitionedTable(
+            domain_of(c for c in columns if not c.kept_as_text),
+            self.workers,
+            parts,
+            texts,
+            self.coding.summed,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartitionedTable:
+    """Coded rows by the workers that hold them, an ``Engine``.
+
+    Attributes:
+        domain: the public domain of the columns that are coded.
+        workers: the workers.
+        parts: tables of coded rows (``PrivateTable``).
+        texts_kept: see ``Engine``.
+        summed: names of the columns that are summed.
+        compression: the groups in place of values; None without any.
+    """
+
+    domain: Domain
+    workers: Workers
+    parts: Parts
+    texts_kept: frozenset[str]
+    summed: frozenset[str]
+    compression: Compression | None = None
+
+    @property
+    def numbers_kept(self) -> frozenset[str]:
+        """Names of the columns whose numbers can be summed."""
+        return self.summed - self.texts_kept if self.compression is None else frozenset()
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of rows after contribution bounding. Private unless the relation makes it public."""
+        return self.workers.combined(_rows, _total, self.parts)
+
+    def counts_of(self, cliques: Sequence[Clique]) -> list[Counts]:
+        """Exact marginals, each worker's added up. Private."""
+        figure = partial(_counts, cliques=tuple(cliques), compression=self.compression)
+        return self.workers.combined(figure, _added_each, self.parts)
+
+    def sums(self, column: str, by: Clique, centring: Centring) -> Counts:
+        """Exact sums of bounded distances by group, each worker's added up. Private."""
+        return self.workers.combined(
+            partial(_sums, column=column, by=by, centring=centring), _added, self.parts
+        )
+
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> Counts:
+        """Exact counts of pieces by group, each worker's added up. Private."""
+        figure = partial(_finer_counts, column=column, by=by, pieces=pieces)
+        return self.workers.combined(figure, _added, self.parts)
+
+    def texts_of(self, column: str) -> TextCounts:
+        """Exact numbers of rows and units of the texts of a column, each worker's added up. Private."""
+        return self.workers.combined(partial(_texts, column=column), TextCounts.added, self.parts)
+
+    def coded(self, columns: Sequence[Column]) -> PartitionedTable:
+        """The same rows with codes for all columns, after all domains are found."""
+        parts = self.workers.each(partial(_coded, columns=tuple(columns)), self.parts)
+        return replace(self, domain=domain_of(columns), parts=parts, texts_kept=frozenset())
+
+    def recoded(self, compression: Compression) -> PartitionedTable:
+        """The same rows with groups in place of values, which are looked up when rows are counted.
+
+        Raises:
+            ValueError: the values are grouped already.
+        """
+        if self.compression is not None:
+            raise ValueError("groups can't be grouped again")
+        domain = compression.coarse(self.domain)
+        return replace(self, domain=domain, compression=compression)
+
+
+def by_person(rows: LoadedRows, number: int) -> list[LoadedRows]:
+    """Some rows by the parts that their persons belong to, each part in the order of the rows.
+
+    The part of a person follows from the code of the person, which is a keyed hash. Other bits of it than
+    those by which ``contribution_bounding`` forms groups decide.
+
+    Args:
+        rows: coded rows with their persons.
+        number: number of parts.
+    """
+    assert rows.persons is not None
+    place = (rows.persons & _HALF) * np.uint64(number) >> np.uint64(32)
+    parts = (rows.of_rows(place == part) for part in range(number))
+    return [replace(part, texts={name: t.trimmed for name, t in part.texts.items()}) for part in parts]
+
+
+def _bounded(rows: LoadedRows, max_rows: int, key: bytes) -> PrivateTable:
+    return rows.bounded(max_rows, key)
+
+
+def _rows_of_units(rows: LoadedRows, first: tuple[int, ...]) -> Counts:
+    return rows.rows_of_units(first)
+
+
+def _rows(table: PrivateTable) -> int:
+    return table.rows
+
+
+def _total(parts: Sequence[int]) -> int:
+    return sum(parts)
+
+
+def _counts(
+    table: PrivateTable, cliques: tuple[Clique, ...], compression: Compression | None
+) -> list[Counts]:
+    return (table if compression is None else table.recoded(compression)).counts_of(cliques)
+
+
+def _sums(table: PrivateTable, column: str, by: Clique, centring: Centring) -> Counts:
+    return table.sums(column, by, centring)
+
+
+def _finer_counts(table: PrivateTable, column: str, by: Clique, pieces: Pieces) -> Counts:
+    return table.finer_counts(column, by, pieces)
+
+
+def _texts(table: PrivateTable, column: str) -> TextCounts:
+    return table.texts_of(column)
+
+
+def _coded(table: PrivateTable, columns: tuple[Column, ...]) -> PrivateTable:
+    return table.coded(columns)
+
+
+def _added(parts: Sequence[Counts]) -> Counts:
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _added_each(parts: Sequence[list[Counts]]) -> list[Counts]:
+    return [_added(of_clique) for of_clique in zip(*parts, strict=True)]
+
+
+def _no_figure(_: object) -> None:
+    return None

@@ -1,0 +1,308 @@
+"""Aggregation of reports to a release: from a folder of reports to what the model engine and a bundle need.
+
+Invariant: everything here is public: there is no curator, no private table and no journal, and the ledger is
+charged with nothing. Each respondent has borne the contract's epsilon already.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from hashlib import sha256
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.cost import NOTHING
+from dpsynth.accounting.events import LOCAL_REPORTS
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.measures import PURE
+from dpsynth.accounting.rounding import float_up
+from dpsynth.bundle import Publication, commit, write_public
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.measurement import RANDOMISED, CombinedCounts, OwnAnswer
+from dpsynth.columns.rules import enforcement_of
+from dpsynth.config import CompiledSpec, Spec
+from dpsynth.errors import ConfigError
+from dpsynth.ledger.balance import Reservation
+from dpsynth.model import Expansion, estimate
+from dpsynth.model.smoothing import outside, smoothed
+from dpsynth.pipeline.answers import Answers, Measured
+from dpsynth.pipeline.folders import alone_in, check_outputs, make_partial, partial_of
+from dpsynth.pipeline.generating import row_source
+from dpsynth.pipeline.outputs import Synthesis, software, views_in
+from dpsynth.strategy.answered import HELD_CELLS, held_answers
+from dpsynth.strategy.evidence.evidence import Evidence
+from dpsynth.wings.local.collecting import contract_for
+from dpsynth.wings.local.collection import Collection
+from dpsynth.wings.local.contract import Contract
+from dpsynth.wings.local.estimates import LocalAnswers, local_answers
+from dpsynth.wings.local.randomisers import log_above
+from dpsynth.wings.local.reports import Tally, read_folder
+
+UNIT = "one respondent: the whole record that a report is made from"
+_CELL_BYTES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregated:
+    """The answers of a collection.
+
+    Attributes:
+        contract: the contract.
+        tally: the reports.
+        answers: the debiased answers.
+    """
+
+    contract: Contract
+    tally: Tally
+    answers: LocalAnswers
+
+    @property
+    def compiled(self) -> CompiledSpec:
+        """The compiled config."""
+        return self.contract.compiled
+
+    @property
+    def spec(self) -> Spec:
+        """The checked config."""
+        return self.compiled.spec
+
+    @property
+    def layout(self) -> Layout:
+        """The table's columns."""
+        return self.compiled.layout
+
+    @property
+    def max_cells(self) -> int:
+        """Largest number of cells of the model."""
+        asked = self.spec.structure.max_model_mb
+        return HELD_CELLS if asked is None else int(asked * 1_000_000 / _CELL_BYTES)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of every respondent, under exchange of her record."""
+        return Guarantee(float_up(self.contract.epsilon), 0.0, None, UNIT, "replace_one", "local")
+
+    @property
+    def collection(self) -> Collection:
+        """The public facts of the reports."""
+        return Collection.of(self.contract, self.tally, self.answers)
+
+    @property
+    def seed(self) -> int:
+        """Seed of post-processing: the config's, or one that follows from the reports."""
+        if self.spec.sample.seed is not None:
+            return self.spec.sample.seed
+        return int(self.digest[:16], 16)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the contract and of the debiased answers."""
+        facts = [self.contract.digest, self.tally.reports]
+        numbers = [[a.clique, a.reports, np.rint(a.values).tolist()] for a in self.answers.answers]
+        return sha256(json.dumps([facts, numbers]).encode()).hexdigest()
+
+
+def read_reports(spec: Spec, folder: Path) -> Aggregated:
+    """The reports of a folder, debiased.
+
+    Raises:
+        ConfigError: the config is not of the local model, or has no contract.
+        SourceError: there are too few reports of the contract.
+        DpsynthError: the folder can't be read.
+    """
+    contract = contract_for(spec)
+    tally = read_folder(folder, contract)
+    return Aggregated(contract, tally, local_answers(contract, tally))
+
+
+def hold(collected: Aggregated) -> Measured:
+    """All answers as the model takes them: single columns reconciled, and the pairs that it holds.
+
+    Raises:
+        ConfigError: the model would be too large for a clique that the config lists.
+    """
+    answers, domain = collected.answers, collected.contract.domain
+    asked = [answer.measurement for answer in answers.answers]
+    alone = {m.clique for m in asked if len(m.clique) == 1}
+    joint = [m for m in asked if len(m.clique) > 1]
+    related = {c for m in joint for c in m.clique}
+    combined = [
+        _combined(collected, column, smooth=column.name not in related)
+        for column in collected.compiled.columns
+    ]
+    singles = (answers.total, *combined)
+    expansion = Expansion(
+        domain,
+        Compression({}),
+        singles,
+        {c.name: len(c.codec.labels) for c in collected.compiled.columns if c.codec.continuous},
+        {c.name: len(c.codec.labels) for c in collected.compiled.columns},
+    )
+    listed = collected.spec.structure.method == "fixed"
+    selection = held_answers(
+        domain, joint, estimate(domain, singles), listed=listed, max_cells=collected.max_cells
+    )
+    wide = next((clique for clique in selection.beside if len(clique) > 2), None)
+    if wide is not None:
+        raise ConfigError(
+            f"The model has no room for {' with '.join(wide)} of structure.cliques or "
+            "publish.statistics. Raise structure.max_model_mb, or ask for fewer columns together."
+        )
+    own = tuple(m for m in asked if m.clique in alone)
+    first: tuple[OwnAnswer, ...] = (answers.total, *own)
+    rest = tuple(c for c in combined if c.clique not in alone)
+    counts = Answers(first, (), (), Evidence(domain), None, combined=rest)
+    return Measured(counts, expansion, selection)
+
+
+def _combined(collected: Aggregated, column: Column, *, smooth: bool) -> CombinedCounts:
+    """The reconciled counts of a column; numbers are evened out over neighbours that noise sets apart."""
+    answers, clique = collected.answers, (column.name,)
+    counts, variance = answers.marginal(clique), answers.cell_variance(clique)
+    if smooth and column.codec.continuous and variance > 0:
+        numbers = len(column.codec.labels)
+        steps = smoothed(counts[:numbers], variance)
+        counts = np.concatenate([np.where(outside(steps, variance), 0.0, steps), counts[numbers:]])
+    return CombinedCounts(clique, np.rint(counts).astype(np.int64), RANDOMISED, sqrt(variance))
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a release of reports.
+
+    Attributes:
+        release_id: the permanent name of the release.
+        date: ISO date.
+        partial, final: its folder before it is complete, and when it is.
+    """
+
+    release_id: str
+    date: str
+    partial: Path
+    final: Path
+
+
+def begun(spec: Spec, outputs: Path) -> Place:
+    """A new place, with an empty partial folder."""
+    now, folder = datetime.now(UTC), outputs / spec.release
+    release_id = f"{now:%Y%m%d}-{secrets.token_hex(4)}"
+    check_outputs(outputs, None)
+    with alone_in(folder):
+        partial = partial_of(folder, release_id)
+        make_partial(partial)
+        (partial / "private").mkdir(mode=0o700)
+    return Place(release_id, now.date().isoformat(), partial, folder / release_id)
+
+
+def write_local(collected: Aggregated, place: Place, synthesis: Synthesis) -> None:
+    """Write the bundle to the partial folder, where the synthetic table is already."""
+    write_public(place.partial / "public", _publication(collected, place, synthesis))
+
+
+def enter(collected: Aggregated, place: Place) -> None:
+    """Enter the release in the ledger, at no charge.
+
+    Raises:
+        ConfigError: the ledger can't be used, or has an account of this name for a curator's table.
+    """
+    from dpsynth.ledger.ledger import Ledger
+
+    spec = collected.spec
+    ledger = Ledger(spec.ledger.url, spec.ledger.head)
+    dataset = spec.ledger.dataset or spec.release
+    account = ledger.balance(dataset)
+    if account is not None and account.unit != UNIT:
+        raise ConfigError(
+            f"ledger.dataset: '{dataset}' is the account of a curator's table in the ledger {ledger.name}. "
+            "Give the collection an account of its own."
+        )
+    holder = secrets.token_hex(16)
+    entry = Reservation(
+        release_id=place.release_id,
+        dataset=dataset,
+        unit=UNIT,
+        neighbours="replace_one",
+        cap=Amount(Fraction(spec.privacy.epsilon)),
+        filter=None,
+        suits=PURE,
+        cost=NOTHING,
+        release=spec.release,
+        spec=collected.contract.digest,
+        holder=holder,
+        cap_declared=False,
+    )
+    ledger.reserve(entry)
+    record: dict[str, object] = {
+        "mechanism": LOCAL_REPORTS,
+        "epsilon_of_each": str(collected.contract.epsilon),
+        "reports": collected.tally.reports,
+    }
+    ledger.settle(place.release_id, NOTHING, [record], holder, collected.digest)
+
+
+def show(place: Place) -> None:
+    """Put the bundle in place."""
+    commit(place.partial, place.final)
+
+
+def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> Publication:
+    spec, fitted, table = collected.spec, synthesis.fitted, synthesis.table
+    selection = fitted.measured.selection
+    asked = [answer.measurement for answer in collected.answers.answers]
+    return Publication(
+        release=spec.release,
+        release_id=place.release_id,
+        date=place.date,
+        part=None,
+        layout=fitted.layout,
+        synthetic=table.files,
+        singles=(collected.answers.total, *(m for m in asked if len(m.clique) == 1)),
+        answers=tuple(m for m in asked if len(m.clique) > 1),
+        compression=Compression({}),
+        merged_below=0.0,
+        rows=row_source(collected, fitted),
+        statistics=synthesis.statistics,
+        verdict=synthesis.verdict,
+        guarantee=synthesis.guarantee,
+        events=tuple(_described(collected)),
+        structure=spec.structure.method,
+        cliques=selection.cliques,
+        budget={"epsilon": float(spec.privacy.epsilon), "delta": 0.0, "trust": "local"},
+        formats=spec.publish.formats,
+        lost=(),
+        versions=software(),
+        constraints=enforcement_of(collected.compiled.rules, fitted.layout),
+        collection=collected.collection,
+        minimum_set_size=spec.publish.minimum_set_size,
+        maximum_set_overlap=spec.publish.maximum_set_overlap,
+        views=views_in(spec.publish, fitted.layout, table, place.release_id),
+    )
+
+
+def _described(collected: Aggregated) -> list[Mapping[str, object]]:
+    """The questions of a report; with one question a report, each costs the whole of its epsilon."""
+    return [
+        {
+            "question": "local report",
+            "columns": list(question.columns),
+            "merged_values": False,
+            "candidates": None,
+            "mechanism": question.randomiser,
+            "scale": question.standard_deviation,
+            "sensitivity": f"odds of an answer at most {float(question.odds):.6g}",
+            "epsilon": float_up(log_above(question.odds)),
+            "rho": None,
+            "delta": 0.0,
+        }
+        for question in collected.collection.questions
+    ]

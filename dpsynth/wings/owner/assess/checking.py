@@ -1,0 +1,331 @@
+"""A check of the private table against a config, for its owner's eyes: ``dpsynth check``.
+
+The table is read by the reader and the codecs of a release. Nothing is charged, and nothing is written: no
+ledger, no journal, no orchestrator knows of a check. All of its result is private, as it counts exactly.
+
+Invariant: an error names the table's file and columns, and nothing else of the table; how a check ends tells
+nothing about cells.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpsynth.columns.slices import Slice
+from dpsynth.config import Spec
+from dpsynth.config.files.opening import unheard
+from dpsynth.curator import MemoryTable, as_texts
+from dpsynth.curator.csv_lines import BrokenRows
+from dpsynth.curator.loading import in_slice
+from dpsynth.curator.source import names_of
+from dpsynth.errors import DpsynthError, SourceError, StepFailed
+from dpsynth.pipeline.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
+from dpsynth.plan.occasion import Occasion, occasion_of
+from dpsynth.wings.owner.assess.check_words import counts, in_words
+from dpsynth.wings.owner.assess.column_findings import column_findings
+from dpsynth.wings.owner.assess.findings import Finding
+from dpsynth.wings.owner.assess.obedience import ObedienceTally
+from dpsynth.wings.owner.assess.proposals import Proposal, about_rules, proposals
+from dpsynth.wings.owner.assess.row_sample import RowSample, TypedRows
+from dpsynth.wings.owner.assess.source_findings import source_findings
+from dpsynth.wings.owner.assess.tallies import ColumnTally, PersonTally
+from dpsynth.wings.owner.assess.unit_findings import UnitTally
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ANY_DAY = (date(1, 1, 1), date(9999, 12, 31))
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Rows of each person.
+
+    Attributes:
+        column: the column of the person.
+        number: number of persons.
+        most: the contribution bound; the largest one that may be found, if it is to be found.
+        searched: True if the bound is to be found.
+        spread: quantiles of the rows of a person: 0.5, 0.9, 0.99 and 1.
+        crowded: persons with more rows than the bound.
+        dropped: their rows beyond the bound, which a release leaves out.
+        nameless: rows without an id.
+    """
+
+    column: str
+    number: int
+    most: int
+    searched: bool
+    spread: tuple[int, int, int, int]
+    crowded: int
+    dropped: int
+    nameless: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Check:
+    """The result of a check. Private: it holds exact counts and cells.
+
+    Attributes:
+        source: the private table: its file, or the words for its database.
+        rows: rows that a release would read, before contribution bounding.
+        period: label of the slice of a release; None without periods.
+        outside: rows of other slices.
+        columns: the tally of each column.
+        types: the declared type of each column.
+        persons: rows of each person; None where rows are the units.
+        findings: the findings, those about the file first; then by column; then relations between columns.
+    """
+
+    source: str
+    rows: int
+    period: str | None
+    outside: int
+    columns: tuple[ColumnTally, ...]
+    types: Mapping[str, str]
+    persons: Persons | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def warning(self) -> str:
+        """The first line of whatever shows it."""
+        return f"PRIVATE: exact counts and cells of {self.source}, for its owner alone. Don't share this."
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The cells of each column by how they are read, as a pandas table. Private."""
+        import pandas as pd
+
+        kinds = [{"column": t.column.name, "type": self.types[t.column.name]} for t in self.columns]
+        return pd.DataFrame([kind | counts(t) for kind, t in zip(kinds, self.columns, strict=True)])
+
+    def __repr__(self) -> str:
+        """The words of ``dpsynth check``."""
+        return f"{self.warning}\n\n{in_words(self)}"
+
+
+@unheard()
+def check(spec: Spec, period: str | None = None, table: MemoryTable | None = None) -> Check:
+    """The check of a config's table.
+
+    Args:
+        spec: the config.
+        period: label of the slice to check, if the config has periods; left out: the last whole one.
+        table: a private table in memory, in place of the config's file.
+
+    Raises:
+        ConfigError: there is no plan, or the period is none.
+        SourceError: the table can't be read.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    inputs = inputs_of(spec, table)
+    occasion = occasion_of(spec, datetime.now(UTC), period)
+    try:
+        return _checked(inputs, occasion)
+    except DpsynthError as error:
+        error.__cause__ = error.__context__ = None
+        raise
+    except Exception as error:
+        failure = StepFailed.of("check the table", error)
+    raise failure
+
+
+def _checked(inputs: Inputs, occasion: Occasion) -> Check:
+    names = _all_names(inputs, occasion)
+    broken, tallying = BrokenRows(), _Tallying(inputs, occasion, names)
+    for batch in as_texts(cells_of(inputs, occasion, broken, names)):
+        tallying.add(batch)
+    tallying.propose(lambda: as_texts(cells_of(inputs, occasion)))
+    source = inputs.spec.source
+    if inputs.table is not None:
+        return tallying.check("the table in memory", ())
+    if source.in_database:
+        return tallying.check(source.url or f"the database of {source.url_from}", ())
+    path, form = file_of(inputs)
+    keeps_broken = inputs.plan.neighbours.person is None
+    about_file = source_findings(path, form, broken, tallying.headers, keeps_broken=keeps_broken)
+    return tallying.check(str(path), list(about_file))
+
+
+def _all_names(inputs: Inputs, occasion: Occasion) -> list[str]:
+    """Names of the columns that a release reads, and of all others that can be read by their name."""
+    table, names = table_of_rows(inputs), names_to_read(inputs, occasion)
+    counted = Counter(names_of(*file_of(inputs)) if table is None else table.names)
+    others = [name for name, count in counted.items() if name and count == 1 and name not in names]
+
+    def readable(columns: Sequence[str]) -> bool:
+        try:
+            next(cells_of(inputs, occasion, columns=columns), None)
+        except SourceError:
+            return False
+        return True
+
+    # A column that nobody declared may hold lists, which no release reads.
+    return [*names, *(others if not others or readable(others) else [n for n in others if readable([n])])]
+
+
+class _Tallying:
+    """The tallies of a pass over the table."""
+
+    def __init__(self, inputs: Inputs, occasion: Occasion, names: Sequence[str]) -> None:
+        near = inputs.plan.neighbours
+        self._near, self._part = near, occasion.part
+        self._searched = bool(inputs.plan.bound_price)
+        self._columns = [ColumnTally(column) for column in inputs.compiled.columns if not column.part_of]
+        self._types = {
+            tally.column.name: inputs.spec.columns[tally.column.name].type for tally in self._columns
+        }
+        self._layout = inputs.compiled.layout
+        self._obeyed, self._sample = ObedienceTally(inputs.compiled.rules), RowSample(self._layout)
+        self._proposed: tuple[Proposal, ...] = ()
+        self._units = UnitTally(names, inputs.compiled.columns, rows=near.person is None)
+        key = secrets.token_bytes(32)
+        self._persons = None if near.person is None else PersonTally(near, key)
+        self._rows = self._outside = self._undated = self.headers = 0
+
+    def add(self, read: Mapping[str, pa.StringArray]) -> None:
+        """Tally a batch of the reader."""
+        batch = self._without_headers(dict(read))
+        if self._part is not None:
+            batch = self._within(batch, self._part)
+        self._rows += len(next(iter(batch.values())))
+        for tally in self._columns:
+            tally.add(batch[tally.column.name])
+        self._obeyed.add(TypedRows(self._layout, batch))
+        self._sample.add(batch)
+        self._units.add(batch)
+        if self._persons is not None:
+            self._persons.add(batch)
+
+    def propose(self, again: Callable[[], Iterable[Mapping[str, pa.StringArray]]]) -> None:
+        """Look for rules in the rows that were tallied.
+
+        Args:
+            again: reads all rows once more.
+        """
+        self._proposed = proposals(
+            self._sample, self._obeyed.rules, self._layout, lambda: map(self._typed, again())
+        )
+
+    def _typed(self, batch: Mapping[str, pa.StringArray]) -> TypedRows:
+        """The rows of a batch that belong to a release."""
+        if self._part is not None:
+            inside = in_slice(batch[self._part.column], self._part)
+            batch = {name: cells.filter(inside) for name, cells in batch.items()}
+        return TypedRows(self._layout, batch)
+
+    def _without_headers(self, batch: dict[str, pa.StringArray]) -> dict[str, pa.StringArray]:
+        """The rows that are not the header once more."""
+        named = (pc.fill_null(pc.equal(cells, name), False) for name, cells in batch.items())
+        header = reduce(pc.and_, named)
+        found = int(pc.sum(header).as_py() or 0)
+        if not found:
+            return batch
+        self.headers += found
+        return {name: cells.filter(pc.invert(header)) for name, cells in batch.items()}
+
+    def _within(self, batch: Mapping[str, pa.StringArray], part: Slice) -> dict[str, pa.StringArray]:
+        """The rows of a slice; all others are counted."""
+        cells = batch[part.column]
+        inside = in_slice(cells, part)
+        self._outside += len(cells) - int(pc.sum(inside).as_py() or 0)
+        if part.start is not None:
+            dated = in_slice(cells, Slice(part.column, "any", *_ANY_DAY))
+            self._undated += len(cells) - int(pc.sum(dated).as_py() or 0)
+        return {name: c.filter(inside) for name, c in batch.items()}
+
+    def check(self, source: str, about_file: Sequence[Finding]) -> Check:
+        """The check after the last batch."""
+        persons = self._counted_persons()
+        findings = [*about_file, *self._about_period(), *_about_persons(persons), *self._units.findings()]
+        for tally in self._columns:
+            findings += column_findings(tally)
+        findings += about_rules(self._obeyed.found(), self._proposed)
+        label = None if self._part is None else self._part.label
+        return Check(
+            source=source,
+            rows=self._rows,
+            period=label,
+            outside=self._outside,
+            columns=tuple(self._columns),
+            types=self._types,
+            persons=persons,
+            findings=tuple(findings),
+        )
+
+    def _about_period(self) -> Iterator[Finding]:
+        if self._part is None:
+            return
+        name = self._part.column
+        if self._undated:
+            yield Finding(
+                name,
+                self._undated,
+                f"{self._undated:,} rows without a date in ISO 8601, so in no period and no release",
+                "write dates as 2026-03-14 in the table",
+            )
+        elif not self._rows:
+            yield Finding(
+                name, 0, f"no row of {self._part.label}", "see if the period, or the column, is another"
+            )
+
+    def _counted_persons(self) -> Persons | None:
+        if self._persons is None:
+            return None
+        rows, nameless = self._persons.rows()
+        most = self._near.max_rows
+        spread = np.quantile(rows, (0.5, 0.9, 0.99, 1.0), method="higher") if len(rows) else np.zeros(4)
+        median, ninety, ninety_nine, largest = (int(n) for n in spread)
+        return Persons(
+            column=str(self._near.person),
+            number=len(rows),
+            most=most,
+            searched=self._searched,
+            spread=(median, ninety, ninety_nine, largest),
+            crowded=int((rows > most).sum()),
+            dropped=int(np.maximum(rows - most, 0).sum()),
+            nameless=nameless,
+        )
+
+
+def _about_persons(persons: Persons | None) -> Iterator[Finding]:
+    if persons is None:
+        return
+    about = "privacy.unit"
+    if persons.crowded:
+        bound = "at_most" if persons.searched else "max_rows"
+        yield Finding(
+            about,
+            persons.dropped,
+            f"{persons.crowded:,} persons with more than {persons.most:,} rows ({bound}): "
+            f"{persons.dropped:,} rows are left out",
+            f"raise {bound} if that is too many; noise grows with it",
+            tuned=True,
+        )
+    elif persons.number and not persons.searched and persons.spread[3] < persons.most:
+        yield Finding(
+            about,
+            0,
+            f"nobody has more than {persons.spread[3]:,} rows, and max_rows is {persons.most:,}: noise is "
+            "larger than these rows need",
+            "give a smaller max_rows if it is known without the table, or let a release find it",
+            "max_rows: private",
+            tuned=True,
+        )
+    if persons.nameless:
+        yield Finding(
+            about,
+            persons.nameless,
+            f"{persons.nameless:,} rows of nobody: {persons.column} is empty there, or says nothing",
+            "see to the table; missing: together in privacy.unit takes them as one person's",
+        )

@@ -1,0 +1,231 @@
+"""Published intervals against the exact statistics of the rows that the release used.
+
+Invariant: every table of statistics in the manifest is compared, or named as not compared: rules that cut
+through bins can't be counted again here.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsynth.bundle import restore
+from dpsynth.columns.domain import Clique
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, request_of
+from dpsynth.errors import ConfigError
+from dpsynth.wings.owner.assess.coded_table import CodedTable
+from dpsynth.wings.owner.assess.exact_statistics import exact_figures
+from dpsynth.wings.owner.assess.owned_bundle import OwnedBundle
+
+_MISSES_SHOWN = 12
+_NOISE = "noise"
+"""The beginning of what an interval claims to cover, where that is the noise alone."""
+
+
+@dataclass(frozen=True)
+class Miss:
+    """An interval that doesn't hold the exact number.
+
+    Attributes:
+        table: the title of the table of statistics.
+        cell: the labels of the number.
+        exact: the private table's own number.
+        low, high: the published interval.
+    """
+
+    table: str
+    cell: str
+    exact: float
+    low: float
+    high: float
+
+    @property
+    def widths(self) -> float:
+        """Distance of the exact number from the interval, in the interval's widths."""
+        beyond = max(self.low - self.exact, self.exact - self.high)
+        return beyond / max(self.high - self.low, 1e-12)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Intervals of one kind and basis.
+
+    Attributes:
+        kind: "one_way", the word of its kind in the configuration, or "exam".
+        basis: "measured", "model", "public" and so on, as the tables say; with "noise alone" if they do.
+        intervals: number of intervals.
+        held: number of those that hold the exact number.
+        held_with_grouping: of means, the number that hold once widened by the grouping error.
+        worst: the misses farthest off, at most a dozen.
+    """
+
+    kind: str
+    basis: str
+    intervals: int
+    held: int
+    held_with_grouping: int
+    worst: tuple[Miss, ...]
+
+
+@dataclass(frozen=True)
+class Coverages:
+    """The coverage of all tables.
+
+    Attributes:
+        found: one a kind and basis.
+        not_compared: files of tables of kinds that can't be counted again here.
+    """
+
+    found: tuple[Coverage, ...]
+    not_compared: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The numbers of one table of statistics beside the exact ones; null is NaN."""
+
+    kind: str
+    basis: str
+    title: str
+    labels: tuple[str, ...]
+    exact: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    grouping: NDArray[np.float64]
+
+
+def interval_coverage(bundle: OwnedBundle, real: CodedTable, made: CodedTable) -> Coverages:
+    """The coverage of all published intervals, and of the exam's limits.
+
+    Args:
+        bundle: the release.
+        real: the rows that it used.
+        made: its synthetic table.
+    """
+    listed = cast(list[Mapping[str, object]], bundle.manifest["statistics"])
+    compared, left_out = list[_Compared](), list[str]()
+    for described in listed:
+        one = _compared(bundle, real, described)
+        compared += one
+        if not one:
+            left_out.append(str(described["file"]))
+    groups = dict.fromkeys((one.kind, one.basis) for one in compared)
+    of_exam = exam_coverage(bundle, real, made)
+    found = (_coverage([c for c in compared if (c.kind, c.basis) == group]) for group in groups)
+    return Coverages((*found, *([] if of_exam is None else [of_exam])), tuple(left_out))
+
+
+def _compared(bundle: OwnedBundle, real: CodedTable, described: Mapping[str, object]) -> list[_Compared]:
+    """A table of statistics, in parts of one basis and claim each; none where it can't be counted again."""
+    kind, clique = str(described["kind"]), tuple(cast(list[str], described["columns"]))
+    asked = _asked(kind, clique, described.get("asked"))
+    if asked is None or not set(clique) <= real.codes.keys():
+        return []
+    table = _read(bundle.public / str(described["file"]))
+    exact = exact_figures(real, asked)
+    if exact is None or len(exact) != table.num_rows or not {"low", "high"} <= set(table.column_names):
+        return []
+    names = table.column_names[: table.column_names.index("estimate")]
+    cells = np.array([" · ".join(row.values()) for row in table.select(names).to_pylist()] or [""], object)
+    cells = np.broadcast_to(cells, exact.shape)
+    wide = _numbers(table["grouping_error"]) if "grouping_error" in table.column_names else 0 * exact
+    low, high, bases = _numbers(table["low"]), _numbers(table["high"]), _bases(table)
+    title = str(described["title"])
+    return [
+        _Compared(kind, basis, title, tuple(cells[at]), exact[at], low[at], high[at], wide[at])
+        for basis in dict.fromkeys(bases.tolist())
+        for at in [np.flatnonzero(bases == basis)]
+    ]
+
+
+def _asked(kind: str, clique: Clique, written: object) -> Asked | None:
+    """The request for a published table; None for a kind of another version."""
+    if written is not None:
+        try:
+            return request_of(written)
+        except ConfigError:
+            return None
+    if kind in ("one_way", "crosstab"):
+        return Crosstab(crosstab=clique)
+    if kind != "mean":
+        return None
+    *groups, column = clique
+    return Mean(mean=column, by=tuple(groups)) if groups else Mean(mean=column)
+
+
+def exam_coverage(bundle: OwnedBundle, real: CodedTable, made: CodedTable) -> Coverage | None:
+    """The coverage of the exam's limits: its errors beside the exact ones; None without an exam."""
+    path, facts = bundle.public / "exam.csv", cast(Mapping[str, int] | None, bundle.manifest.get("exam"))
+    if facts is None or not path.is_file():
+        return None
+    table, rows = _read(path), int(facts["rows"])
+    names = [name for name in table.column_names if name.startswith("column_")]
+    cliques = [tuple(filter(None, row.values())) for row in table.select(names).to_pylist()]
+    if any(not set(clique) <= real.codes.keys() for clique in cliques):
+        return None
+    exact = np.array([_error(real, made, clique, rows) for clique in cliques])
+    low, high = _numbers(table["low"]), _numbers(table["high"])
+    labels = tuple(" · ".join(clique) for clique in cliques)
+    # A distance is rounded down to a whole row.
+    high = high + 1 / (2 * rows)
+    return _coverage([_Compared("exam", "distance", "exam.csv", labels, exact, low, high, 0 * exact)])
+
+
+def _error(real: CodedTable, made: CodedTable, clique: Clique, rows: int) -> float:
+    scaled = made.counts(clique) * (rows / max(made.rows, 1))
+    return min(float(np.abs(real.counts(clique) - scaled).sum()) / (2 * rows), 1.0)
+
+
+def _read(path: Path) -> pa.Table:
+    """A table of statistics as texts."""
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *lines = csv.reader(file, strict=True)
+    columns = zip(*lines, strict=True) if lines else ((),) * len(header)
+    names = restore(pa.array(header, pa.string())).to_pylist()
+    return pa.table([restore(pa.array(column, pa.string())) for column in columns], names=names)
+
+
+def _bases(table: pa.Table) -> NDArray[np.object_]:
+    """The basis of each figure, and whether its interval covers the noise alone, where it says so."""
+    stated = table["basis"].to_pylist()
+    claims = table["limits"].to_pylist() if "limits" in table.column_names else [""] * len(stated)
+    texts = [
+        f"{b}, {_NOISE} alone" if str(c).startswith(_NOISE) else b
+        for b, c in zip(stated, claims, strict=True)
+    ]
+    return np.array(texts, dtype=object)
+
+
+def _numbers(texts: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.array([float(text) if text else np.nan for text in texts.to_pylist()])
+
+
+def _coverage(compared: list[_Compared]) -> Coverage:
+    held = held_wide = intervals = 0
+    misses = list[Miss]()
+    for one in compared:
+        given = np.isfinite(one.low) & np.isfinite(one.high) & np.isfinite(one.exact)
+        # Published numbers have nine digits.
+        slack = 1e-8 * np.maximum(np.abs(one.exact), 1.0)
+        inside = (one.low - slack <= one.exact) & (one.exact <= one.high + slack)
+        room = np.nan_to_num(one.grouping) + slack
+        wide = (one.low - room <= one.exact) & (one.exact <= one.high + room)
+        intervals += int(given.sum())
+        held += int((inside & given).sum())
+        held_wide += int((wide & given).sum())
+        misses += _misses(one, given & ~inside)
+    worst = tuple(sorted(misses, key=lambda miss: -miss.widths)[:_MISSES_SHOWN])
+    return Coverage(compared[0].kind, compared[0].basis, intervals, held, held_wide, worst)
+
+
+def _misses(one: _Compared, missed: NDArray[np.bool_]) -> Iterator[Miss]:
+    for spot in np.flatnonzero(missed):
+        ends = (float(values[spot]) for values in (one.exact, one.low, one.high))
+        yield Miss(one.title, one.labels[spot], *ends)

@@ -1,0 +1,173 @@
+"""Rules that the private table keeps and the config doesn't state, for the owner's eyes.
+
+A sample gives the candidates, and all rows are counted for them. The rules that are left load together with
+those of the config.
+
+Invariant: a rule that was found is private, and is proposed only. What is written into a config must be known
+without the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, Witness, rules_of, witness_of
+from dpsynth.wings.owner.assess.candidates import SHARE, Candidate
+from dpsynth.wings.owner.assess.dependencies import dependencies
+from dpsynth.wings.owner.assess.findings import Finding
+from dpsynth.wings.owner.assess.obedience import Obedience, ObedienceTally
+from dpsynth.wings.owner.assess.relations import relations
+from dpsynth.wings.owner.assess.row_sample import RowSample, TypedRows
+
+_MOST = 30
+"""Most rules that are proposed: those without which the most rows would be impossible."""
+_LIFT = 20
+"""Least ratio of the rows that would break a rule by chance to those that do."""
+_TIGHT = 96
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A rule worth stating, with the rows that obey it."""
+
+    obeyed: Obedience
+    tuned: bool
+
+
+def proposals(
+    sample: RowSample, rules: Rules, layout: Layout, again: Callable[[], Iterable[TypedRows]]
+) -> tuple[Proposal, ...]:
+    """The rules that nearly all rows keep, the most useful first.
+
+    Args:
+        sample: rows of the table.
+        rules: the rules of the config, which are not proposed again.
+        layout: the layout of the synthetic table.
+        again: reads all rows of the table once more; used only if the sample is not all of it.
+    """
+    rows = sample.sampled()
+    candidates = _chosen([*relations(rows), *dependencies(rows)], rules)
+    counted = _counted(candidates, layout, [rows] if sample.whole else again())
+    kept = [c for c in candidates if all(_holds(counted[rule], c) for rule in c.rules)]
+    return tuple(
+        Proposal(counted[rule], candidate.tuned)
+        for candidate in _enforceable(kept, rules.written, layout)
+        for rule in candidate.rules
+    )
+
+
+def _chosen(found: Iterable[Candidate], rules: Rules) -> list[Candidate]:
+    """The candidates that don't follow from others or from the config, the most useful first."""
+    stated = [frozenset(rules.columns(number)) for number in range(len(rules.written))]
+    ordered = sorted(found, key=lambda c: (-round(c.chance, 2), len(c.columns), c.rules))
+    ordered = [c for c in ordered if not any(c.columns <= columns for columns in stated)]
+    implied = {pair for candidate in ordered for pair in candidate.implies}
+    sums = [c.columns for c in ordered if len(c.columns) > 2]
+    kept = [
+        c
+        for c in ordered
+        if c.order not in implied and not (c.weak and any(c.columns < columns for columns in sums))
+    ]
+    return kept[: 3 * _MOST]
+
+
+def _counted(
+    candidates: Sequence[Candidate], layout: Layout, batches: Iterable[TypedRows]
+) -> dict[str, Obedience]:
+    """All rows that obey each rule by itself, by rule."""
+    tallies: dict[str, ObedienceTally] = {}
+    for candidate in candidates:
+        for rule in candidate.rules:
+            try:
+                tallies[rule] = ObedienceTally(rules_of([rule], layout))
+            except RuleRefused:
+                continue
+    for batch in batches:
+        for tally in tallies.values():
+            tally.add(batch)
+    none = Obedience("", 0, 0)
+    return {rule: none for c in candidates for rule in c.rules} | {
+        rule: tally.found()[0] for rule, tally in tallies.items()
+    }
+
+
+def _holds(obeyed: Obedience, candidate: Candidate) -> bool:
+    """True if nearly all rows obey, and far more than would by chance."""
+    broken = 1.0 - obeyed.share
+    return bool(obeyed.rows) and broken <= 1.0 - SHARE and _LIFT * broken <= candidate.chance
+
+
+def _enforceable(candidates: Sequence[Candidate], stated: Sequence[str], layout: Layout) -> list[Candidate]:
+    """The candidates that load together with the rules of a config, at most ``_MOST`` rules."""
+    kept: list[Candidate] = []
+    for candidate in candidates:
+        if sum(len(c.rules) for c in (*kept, candidate)) > _MOST:
+            break
+        try:
+            rules_of([*stated, *_written(kept), *candidate.rules], layout)
+        except RuleRefused:
+            continue
+        kept.append(candidate)
+    while isinstance(refused := _searched([*stated, *_written(kept)], layout), Unobeyed):
+        lost = {[*stated, *_written(kept)][number] for number in refused.numbers}
+        last = next((c for c in reversed(kept) if lost & {*c.rules}), None)
+        if last is None:
+            break
+        kept.remove(last)
+    return kept
+
+
+def _written(candidates: Iterable[Candidate]) -> list[str]:
+    return [rule for candidate in candidates for rule in candidate.rules]
+
+
+def _searched(written: Sequence[str], layout: Layout) -> Witness | Unobeyed:
+    """A row that obeys rules, as the loading of a config looks for it."""
+    rules = rules_of(written, layout)
+    private = {column.name for column in layout.columns if column.search is not None}
+    public = {number for number in range(len(written)) if private.isdisjoint(rules.columns(number))}
+    return witness_of(Checks(rules.only(public), layout))
+
+
+def about_rules(stated: Sequence[Obedience], proposed: Sequence[Proposal]) -> Iterator[Finding]:
+    """Findings about the rules of a config, and about those that it might have."""
+    for obeyed in (o for o in stated if o.broken):
+        yield Finding(
+            "constraints",
+            obeyed.broken,
+            f"{obeyed.broken:,} of {obeyed.rows:,} rows break {obeyed.rule}",
+            "a release counts them like all others, and no synthetic row breaks it: see that it is the rule "
+            "that you mean"
+            if obeyed.share < SHARE
+            else "",
+        )
+    if stated and not any(obeyed.broken for obeyed in stated):
+        every = "The rule" if len(stated) == 1 else f"All {len(stated):,} rules"
+        yield Finding("constraints", 0, f"{every} of the config hold{'s' * (len(stated) == 1)} in every row")
+    if proposed:
+        many = "a rule" if len(proposed) == 1 else f"{len(proposed):,} rules"
+        yield Finding(
+            "constraints",
+            sum(p.obeyed.broken for p in proposed),
+            f"nearly all rows keep {many} that the config doesn't state; synthetic rows keep what is stated",
+            "state those that follow from what the columns mean, so that anyone could say them without the "
+            "table" + (", after the rules that the config has" if stated else ""),
+            _block(proposed),
+            tuned=any(p.tuned for p in proposed),
+        )
+
+
+def _block(proposed: Sequence[Proposal]) -> str:
+    """The rules as YAML, each with the rows that obey it."""
+    lines = ["constraints:"]
+    for proposal in proposed:
+        rule = proposal.obeyed.rule
+        plain = yaml.safe_dump([rule], default_flow_style=False, allow_unicode=True, width=10_000).strip()
+        aside = f"# {proposal.obeyed.where}"
+        short = f"  {plain.ljust(40)}  {aside}"
+        lines += [short] if len(short) <= _TIGHT else [f"  {aside}", f"  {plain}"]
+    return "\n".join(lines)

@@ -1,0 +1,132 @@
+"""Registry of the formats of descriptions, and the draft that each gives.
+
+A new format is one file beside this one and one line in ``FORMATS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dpsynth.config.files.form import named_form
+from dpsynth.config.grammar import MAX_COLUMNS
+from dpsynth.config.scalars import one_of
+from dpsynth.errors import ConfigError
+from dpsynth.wings.owner.starter import (
+    bundle_manifest,
+    google_domain,
+    mbi_domain,
+    pandera_schema,
+    sdv,
+    table_schema,
+)
+from dpsynth.wings.owner.starter.documents import Mapping as Document
+from dpsynth.wings.owner.starter.documents import read_document
+from dpsynth.wings.owner.starter.fitting import fitted
+from dpsynth.wings.owner.starter.header import FORMATS as TABLES
+from dpsynth.wings.owner.starter.header import read_header
+from dpsynth.wings.owner.starter.sketch import Draft, Look
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format of descriptions of a table.
+
+    Attributes:
+        name: the format's name in messages.
+        recognised: True for a document that looks like this format.
+        read: the draft of a document, from the document, the file's name, and the name of the table to
+            pick of several.
+    """
+
+    name: str
+    recognised: Callable[[Document], bool]
+    read: Callable[[Document, str, str | None], Draft]
+
+
+# From the clearest signs to the weakest: a domain.json has only its whole numbers.
+FORMATS: Mapping[str, Format] = {
+    bundle_manifest.FORMAT: Format(
+        bundle_manifest.NAME,
+        bundle_manifest.is_manifest,
+        lambda d, file, _: bundle_manifest.read_manifest(d, file),
+    ),
+    table_schema.FORMAT: Format(table_schema.NAME, table_schema.is_schema, table_schema.read_schema),
+    sdv.FORMAT: Format(sdv.NAME, sdv.is_metadata, sdv.read_metadata),
+    pandera_schema.FORMAT: Format(
+        pandera_schema.NAME, pandera_schema.is_schema, lambda d, file, _: pandera_schema.read_schema(d, file)
+    ),
+    google_domain.FORMAT: Format(
+        google_domain.NAME, google_domain.is_domain, lambda d, file, _: google_domain.read_domain(d, file)
+    ),
+    mbi_domain.FORMAT: Format(
+        mbi_domain.NAME, mbi_domain.is_domain, lambda d, file, _: mbi_domain.read_domain(d, file)
+    ),
+}
+
+
+def draft_of(
+    thing: Path, *, table: Path | None = None, form: str | None = None, pick: str | None = None
+) -> Draft:
+    """A draft from a table's header, or from a description.
+
+    Args:
+        thing: the table or the description.
+        table: with a description, the table whose header gives the order of the columns.
+        form: the format of ``thing``; left out: found by its ending and its contents.
+        pick: the name of the table to pick of several.
+
+    Raises:
+        ConfigError: the description can't be used.
+        SourceError: the table's header can't be used.
+    """
+    if form is not None and form not in (*FORMATS, *TABLES):
+        raise ConfigError(f"--format must be {one_of((*TABLES, *FORMATS))}, not '{form}'.")
+    if form in TABLES or (form is None and named_form(str(thing))[0] is not None):
+        if table is not None:
+            raise ConfigError(f"{thing} is a table itself; --table goes with a description of one.")
+        return read_header(thing, form).draft()
+    draft = _described(thing, form, pick)
+    if table is not None:
+        header = read_header(table)
+        draft = replace(
+            draft.in_order_of(header.names),
+            origin=(*draft.origin, f"The header of {table} was read, for the columns' order."),
+            table=str(table),
+            form=header.form,
+        )
+    if not any(sketch.declared for sketch in draft.columns):
+        raise ConfigError(f"{thing} describes no column that a configuration could declare.")
+    return draft
+
+
+def guessed(draft: Draft, look: Look) -> Draft:
+    """A draft with its gaps filled by guesses from the private table that the grammar accepts."""
+    if not look.columns:
+        return draft
+    filled = draft.with_guesses(look)
+    return replace(filled, columns=tuple(map(fitted, filled.columns)))
+
+
+def _described(path: Path, form: str | None, pick: str | None) -> Draft:
+    document = read_document(path)
+    if form is None:
+        if {"privacy", "columns"} <= document.keys():
+            raise ConfigError(f"{path} is a configuration already: try 'dpsynth plan {path}'.")
+        form = next((name for name, known in FORMATS.items() if known.recognised(document)), None)
+    if form is None:
+        known = "; ".join(f"{name} ({format_.name})" for name, format_ in FORMATS.items())
+        raise ConfigError(
+            f"{path} is not recognised as a description of a table. Say what it is with --format: {known}."
+        )
+    draft = FORMATS[form].read(document, str(path), pick)
+    names = [sketch.name for sketch in draft.columns]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ConfigError(f"{path} describes the column '{twice}' twice.")
+    if len(names) > MAX_COLUMNS:
+        raise ConfigError(
+            f"{path} describes {len(names):,} columns; a configuration can declare {MAX_COLUMNS:,}."
+        )
+    return draft

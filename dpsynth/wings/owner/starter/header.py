@@ -1,0 +1,225 @@
+"""A table's header: the first line of a CSV file, the first row of a sheet, or the schema of a Parquet file.
+
+Invariant: only the header is read. Where the first line has two cells at most, and may be a title, some lines
+more are read to find the header. A line that is a row of values rather than a header is refused without
+quoting it.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from dpsynth.columns.number_texts import is_number
+from dpsynth.config.declaration import Declared
+from dpsynth.config.files.encodings import WIDE, encoding_named, likely_encoding, usual_name
+from dpsynth.config.files.form import KINDS, SEPARATORS, FileForm, named_form
+from dpsynth.config.files.header import LONGEST_HEADER, header_of, names_in, separator_of
+from dpsynth.config.files.opening import opened, plainly
+from dpsynth.config.files.workbook import cell_text, sheet_rows
+from dpsynth.config.grammar import MAX_COLUMNS
+from dpsynth.errors import SourceError
+from dpsynth.wings.owner.starter.fitting import fitted
+from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch
+
+FORMATS = KINDS
+_MOST_TITLES = 30
+"""Lines among which the header is looked for."""
+_NARROW = 2
+"""Most cells of a line that may be a title."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of a table.
+
+    Attributes:
+        path: the table.
+        form: the form of its file, as the name and the header tell it.
+        names: names of the columns that a configuration can name, in order.
+        types: declarations that follow from a Parquet file's schema, for some of the columns.
+        unusable: number of columns without a name, or with the name of another column.
+        searched: True if some lines were read to see if the first one is a title.
+    """
+
+    path: Path
+    form: FileForm
+    names: tuple[str, ...]
+    types: dict[str, Declared] = field(default_factory=dict)
+    unusable: int = 0
+    searched: bool = False
+
+    def draft(self) -> Draft:
+        """A stub for each column, with its type if the schema has it."""
+        columns = tuple(fitted(Sketch(name, dict(self.types.get(name, STUB)))) for name in self.names)
+        part = {"csv": "first line", "parquet": "schema", "xlsx": "first row"}[self.form.kind]
+        if (row := self.form.header_row) is not None:
+            part = (
+                f"{'line' if self.form.kind == 'csv' else 'row'} {row}, as what stands above it seems a title"
+            )
+        origin = [f"The header of {self.path} was read, its {part}."]
+        if (encoding := usual_name(self.form.encoding)) != "utf-8":
+            origin.append(
+                f"Its encoding is a guess from the header, {encoding}: names with accents show if "
+                "it is right."
+            )
+        if self.unusable:
+            origin.append("Columns without a name, or with that of another column, were left out.")
+        return Draft(
+            tuple(origin),
+            columns,
+            described=False,
+            table=str(self.path),
+            form=self.form,
+            searched=self.searched,
+        )
+
+
+def read_header(path: Path, kind: str | None = None) -> Header:
+    """The header of a table file, and the form of the file as far as name and header tell it.
+
+    Args:
+        path: the table.
+        kind: its format; left out: by the ending of the file's name, otherwise csv.
+
+    Raises:
+        SourceError: the file doesn't exist, is no table, or its first line is no header.
+    """
+    named, compression, separator = named_form(str(path))
+    form = FileForm(next((k for k in KINDS if k == kind), named or "csv"), separator)
+    if form.kind == "csv":
+        form = replace(form, compression=compression)
+    types: dict[str, Declared] = {}
+    searched = False
+    with plainly(path, form, "Relative paths start at the working directory."):
+        if form.kind == "parquet":
+            names, types = _parquet(path)
+        else:
+            form, searched = (_recognised if form.kind == "csv" else _sheet_recognised)(path, form)
+            names = header_of(path, form)
+            _refuse_values(path, names)
+    counted = Counter(names)
+    usable = tuple(name for name in names if name and counted[name] == 1)
+    if not usable:
+        raise SourceError(f"{path} has no column with a name of its own.")
+    if len(usable) > MAX_COLUMNS:
+        raise SourceError(
+            f"{path} has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. Give a table "
+            "of the columns that matter."
+        )
+    return Header(path, form, usable, types, len(names) - len(usable), searched)
+
+
+def _recognised(path: Path, form: FileForm) -> tuple[FileForm, bool]:
+    """The form of a CSV file with the encoding, the separator and the line of its header.
+
+    Returns:
+        The form; and True if more lines than the first were read.
+    """
+    with opened(path, form) as stream:
+        line = stream.readline(LONGEST_HEADER)
+    found = replace(form, encoding=encoding_named(likely_encoding(line)) or "utf-8")
+    with opened(path, found) as stream:
+        line = stream.readline(LONGEST_HEADER)
+        signs = list(SEPARATORS.values()) if form.separator == "," else [form.separator]
+        narrow = max(len(_cells(line, replace(found, separator=sign))) for sign in signs) <= _NARROW
+        lines = [line, *islice(iter(lambda: stream.readline(LONGEST_HEADER), b""), _MOST_TITLES)] * narrow
+    if found.encoding not in WIDE and narrow:
+        found = replace(found, encoding=encoding_named(likely_encoding(b"".join(lines))) or "utf-8")
+    titled = (
+        [_below_titles(f, lines) for f in (replace(found, separator=sign) for sign in signs)]
+        if narrow
+        else []
+    )
+    below = [(f, cells) for f, cells in titled if f.header_row is not None]
+    if below:
+        return max(below, key=lambda one: one[1])[0], True
+    return found if form.separator != "," else replace(found, separator=separator_of(line, found)), narrow
+
+
+def _below_titles(form: FileForm, lines: Sequence[bytes]) -> tuple[FileForm, int]:
+    """The form of a CSV file with the line of its header by a separator, and the number of names."""
+    cells = [_cells(line, form) for line in lines]
+    row = _header_row(cells)
+    return replace(form, header_row=row), 0 if row is None else len(cells[row - 1])
+
+
+def _cells(line: bytes, form: FileForm) -> list[str]:
+    """The cells of a line that aren't empty; none of a line that is no text."""
+    try:
+        return [name for name in names_in(line, form) if name.strip()]
+    except (UnicodeDecodeError, csv.Error, StopIteration):
+        return []
+
+
+def _sheet_recognised(path: Path, form: FileForm) -> tuple[FileForm, bool]:
+    """The form of a workbook with the row of its header; and True if more rows than the first were read."""
+    rows = ([text for cell in row if (text := cell_text(cell))] for row in sheet_rows(path, form.sheet))
+    seen: list[list[str]] = []
+    while not any(seen) and (more := next(rows, None)) is not None:
+        seen.append(more)
+    if not any(seen) or len(seen[-1]) > _NARROW:
+        return form, False
+    row = _header_row([*seen, *islice(rows, _MOST_TITLES)])
+    # Without a title the first row that has any cell is the header anyway.
+    return replace(form, header_row=row if row is not None and row > len(seen) else None), True
+
+
+def _header_row(cells: Sequence[list[str]]) -> int | None:
+    """The number of the line of a header below titles, from 1; None if the first line is the header.
+
+    A title has one cell or two, and the header more names than the line above it. The lines below it have
+    about as many, since a long text may hold separators too.
+
+    Args:
+        cells: the filled cells of the first lines.
+    """
+    narrow = max((len(line) for line in cells[:1]), default=0)
+    for spot, line in enumerate(cells):
+        below = [len(more) for more in cells[spot + 1 : spot + 3]]
+        if len(line) > max(narrow, 1) and below and max(below) <= len(line) < 2 * max(below):
+            return None if any(is_number(name.strip()) for name in line) else spot + 1
+    return None
+
+
+def _refuse_values(path: Path, names: list[str]) -> None:
+    if names and 2 * sum(is_number(name.strip()) for name in names) >= len(names):
+        raise SourceError(
+            f"The first line of {path} seems to be a row of values and not a header: at least half of it are "
+            "numbers. Give the table a first line with the columns' names."
+        )
+
+
+def _parquet(path: Path) -> tuple[list[str], dict[str, Declared]]:
+    schema = parquet.read_schema(path)
+    found = {field.name: declared_of(field.type) for field in schema}
+    return schema.names, {name: declared for name, declared in found.items() if declared is not None}
+
+
+def declared_of(kind: pa.DataType) -> Declared | None:
+    """The declaration that follows from an Arrow type; None if none does."""
+    ends: Declared = {"min": None, "max": None}
+    if pa.types.is_boolean(kind):
+        return {"type": "boolean"}
+    if pa.types.is_integer(kind):
+        return {"type": "integer", **ends}
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return {"type": "number", **ends}
+    if pa.types.is_timestamp(kind):
+        return {"type": "datetime", **ends}
+    if pa.types.is_date(kind):
+        return {"type": "date", **ends}
+    if pa.types.is_time(kind):
+        return {"type": "time"}
+    if pa.types.is_duration(kind):
+        return {"type": "duration", **ends}
+    if pa.types.is_dictionary(kind):
+        return {"type": "category", "values": None}
+    return None

@@ -1,0 +1,309 @@
+"""Text of a configuration from a draft, with comments, and with gaps and guesses listed for review.
+
+Invariant: read back, the text holds exactly the values of the draft; each gap and each guess
+has its column in the list under ``review``, and a configuration with such a list is not run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import PurePath
+from textwrap import wrap
+from typing import cast
+
+from dpsynth.config.files.encodings import usual_name
+from dpsynth.config.files.form import SEPARATORS, FileForm, named_form
+from dpsynth.config.grammar import release_named
+from dpsynth.config.yaml_reader import Value
+from dpsynth.wings.owner.starter.documents import shown
+from dpsynth.wings.owner.starter.sketch import Draft, Sketch
+
+_WIDTH = 110
+_ASIDE = 40
+
+_PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./()+<>=-]|[ ](?=[A-Za-z0-9_(/<>=+-]))*")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
+
+_WHAT_TO_DO = (
+    "Go through the list under review, at the end: fill in what is null, check the rest, and take each line "
+    "out of the list when it is right. All that stands here is public. Take bounds and values from a "
+    "codebook, the law or common sense, never from a look at the table. The kinds of columns are listed in "
+    "docs/columns.md."
+)
+
+_AFTER_A_LOOK = (
+    "Go through the list under review, at the end. The kinds of columns are listed in docs/columns.md, what "
+    "is found with a part of the budget in docs/finding.md."
+)
+
+EXAMPLES = {
+    "age": {"type": "integer", "min": 0, "max": 110},
+    "pay": {"type": "number", "min": 0, "max": 100_000, "edges": "log", "decimals": 2},
+    "sex": {"type": "category", "values": ["F", "M"]},
+    "degree": {"type": "ordered", "values": ["none", "Bachelor", "Master", "Doctor"]},
+    "member": {"type": "boolean"},
+    "seen": {"type": "date", "min": "2020-01-01", "max": "2026-12-31"},
+    "postcode": {"type": "text", "pattern": "[0-9]{5}", "keep": 2},
+    "name": {"type": "identifier"},
+}
+"""Kinds of columns, for a reader who has to choose one."""
+
+
+_KINDS = (
+    ("edges", "tree", "bins are found with a part of the budget: narrow where many rows are"),
+    ("type", "identifier", "left out of the synthetic table: numbers of rows or persons, names, free text"),
+    ("type", "integer", "a number; if it is a code, as of a region, write type: category and its values"),
+    ("format", "hhmm", "the number 517 is the time 05:17"),
+    ("parts", None, "hour and weekday are measured, each as a column more; without them they are invented"),
+    ("step", None, "all times of day lie at such steps"),
+    ("type", "ordered", "numbers of which there are few: each is listed"),
+    ("other", None, "takes all values that aren't listed; those of fewer than 10 rows, or persons, weren't"),
+    ("open", True, "values are found with a part of the budget: those of many rows"),
+    ("levels", None, "as many first characters as there are rows for, found with a part of the budget"),
+    ("missing", False, "no cell was empty; take it out where one may be"),
+    ("expected", None, "shares of cells, rounded up, that are no sign of a misread; never published"),
+)
+"""Guesses that a reader may wonder at: key, value or None for any, and what they mean."""
+
+_LINES = {
+    "header_row": "is that the line of the columns' names, and are those above it titles?",
+    "skip": "are so many lines below the header no rows, such as units?",
+    "totals": "rows with these texts are left out: are they totals, and nobody's?",
+}
+"""Questions to the reader about lines that are no rows."""
+
+_QUESTIONS = {
+    "fill": "To fill in: what is null.",
+    "bounds": "Bounds. Could anyone name them without the table? Wider is safe, and costs little.",
+    "values": "Lists of values. Those of a codebook are public; what one person alone may have is not.",
+    "kinds": "No bounds and no values. Is each of the right kind?",
+}
+"""Questions to the reader, by the group of columns that they are about."""
+
+
+def config_text(draft: Draft, release: str, schema: str | None, command: str) -> str:
+    """The configuration.
+
+    Args:
+        draft: the sketches of the columns.
+        release: name of the release; the dataset is named after the table, if there is one.
+        schema: path of the JSON Schema from the configuration's folder, for editors; or None.
+        command: the command that the user ran, for the first comment.
+    """
+    lines = [] if schema is None else [f"# yaml-language-server: $schema={schema}", "#"]
+    origin = [f"Started by `{shown(command, 200)}`.", *draft.summary()]
+    # After a look the summary says what to ask of each guess.
+    for paragraph in (" ".join(origin), _WHAT_TO_DO if not draft.looked else _AFTER_A_LOOK):
+        lines += [*_comment(paragraph), "#"]
+    lines[-1] = ""
+    lines += [f"release: {_scalar(release)}", *_source(draft), "", *_privacy(draft), ""]
+    lines += ["ledger:", f"  dataset: {_scalar(release_name(draft.table or release))}"]
+    lines += [
+        _aside("  cap: {epsilon: 10, delta: 1.0e-5}", "the most that all releases of it may cost together")
+    ]
+    lines += ["", "columns:"]
+    lines += _examples() if any("type" in sketch.gaps for sketch in draft.columns) else []
+    lines += _legend(draft)
+    # Where all columns were guessed, the page's head says so once.
+    declared = [sketch for sketch in draft.columns if sketch.declared is not None]
+    marked = not all(sketch.guessed for sketch in declared)
+    for sketch in draft.columns:
+        lines += _column(sketch, marked=marked)
+    return "\n".join([*lines, "", *_review(draft)]) + "\n"
+
+
+def release_name(path: str) -> str:
+    """A name for a release from the path of a table or a description.
+
+    >>> release_name("data/Visits of 2024.csv"), release_name("flights.csv.gz")
+    ('Visits-of-2024', 'flights')
+    """
+    name, (_, compression, _) = PurePath(path), named_form(path)
+    return release_named(PurePath(name.stem).stem if compression else name.stem)
+
+
+def values_of(draft: Draft) -> dict[str, Value]:
+    """The columns that a configuration of the draft declares, as plain values."""
+    return {s.name: dict(s.declared) for s in draft.columns if s.declared is not None}
+
+
+def _comment(text: str, indent: str = "") -> list[str]:
+    width = _WIDTH - len(indent) - 2
+    lines = wrap(shown(text, 5_000), width, break_long_words=False, break_on_hyphens=False)
+    return [f"{indent}# {line}" for line in lines]
+
+
+def _source(draft: Draft) -> list[str]:
+    table = draft.table
+    keys = "".join(
+        f", {key}: {_flow(value)}" for key, value in _told_by_no_name(draft.form, table or "").items()
+    )
+    if table is None:
+        return [_aside(f"source: {{path: null{keys}}}", "the table: .csv, .parquet or .xlsx")]
+    return [f"source: {{path: {_scalar(table)}{keys}}}"]
+
+
+def _told_by_no_name(form: FileForm, path: str) -> dict[str, Value]:
+    """Keys of a file's form that its name doesn't tell, and that aren't the defaults."""
+    kind, compression, separator = named_form(path)
+    words = {sign: word for word, sign in SEPARATORS.items()}
+    plain = FileForm(separator=separator)
+    found: dict[str, tuple[Value, bool]] = {
+        "format": (form.kind, path != "" and form.kind != kind),
+        "separator": (words[form.separator], form.kind == "csv" and form.separator != plain.separator),
+        "encoding": (usual_name(form.encoding), form.encoding != plain.encoding),
+        "compression": (form.compression, form.compression != compression),
+        "multiline": (form.multiline, not form.multiline),
+        "sheet": (form.sheet, form.sheet is not None),
+        "header_row": (form.header_row, form.header_row is not None),
+        "skip": (form.skip, form.skip > 0),
+        "totals": ({name: list(texts) for name, texts in form.totals}, form.totals != ()),
+    }
+    return {key: value for key, (value, said) in found.items() if said}
+
+
+def _privacy(draft: Draft) -> list[str]:
+    unit = "row"
+    advice = "right if nobody has two rows; otherwise {column: patient_id, max_rows: 4}"
+    if draft.unit is not None:
+        kind = "" if draft.unit.kind == "person" else f", kind: {draft.unit.kind}"
+        unit = f"{{column: {_scalar(draft.unit.column)}, max_rows: {draft.unit.max_rows}{kind}}}"
+        advice = "a guess: its values repeat; unit: row if they are no persons"
+    elif draft.person is not None:
+        unit = f"{{column: {_scalar(draft.person)}, max_rows: null}}"
+        advice = "the description says that this column names the person of a row"
+    return [
+        "privacy:",
+        _aside("  epsilon: 1.0", "less protects more; 0.1 to 5 is usual"),
+        _aside("  delta: 1.0e-9", "well below 1 divided by the number of rows"),
+        *(line for question in draft.asked for line in _comment(question, "  ")),
+        _aside(f"  unit: {unit}", advice),
+    ]
+
+
+def _aside(code: str, words: str) -> str:
+    """A line of code, with its comment if there is one."""
+    return f"{code.ljust(_ASIDE)}  # {words}" if words else code
+
+
+def _examples() -> list[str]:
+    said = (f"  #   {name}: {_flow(cast(Value, declared))}" for name, declared in EXAMPLES.items())
+    return ["  # Say what each is, as in these examples; columns that nobody needs can be deleted.", *said]
+
+
+def _legend(draft: Draft) -> list[str]:
+    """What the guesses mean, each explained once."""
+    guessed = [
+        {key: value for key, value in (sketch.declared or {}).items() if key in sketch.guessed}
+        for sketch in draft.columns
+    ]
+    said = [
+        (f"{key}: {'...' if wanted is None else _scalar(wanted)}", words)
+        for key, wanted, words in _KINDS
+        if any(key in keys and wanted in (None, keys[key]) for keys in guessed)
+    ]
+    head = ["  # What some guesses mean:"] if said else []
+    return [*head, *(f"  #   {code:<18}  {words}" for code, words in said)]
+
+
+def _column(sketch: Sketch, *, marked: bool) -> list[str]:
+    lines = [line for note in sketch.notes for line in _comment(note, "  ")]
+    if sketch.declared is None:
+        return [*_comment(f"{sketch.name}:", "  "), *lines]
+    mark = "to fill in" if sketch.gaps else "a guess" if sketch.guessed and marked else ""
+    name, pairs = _scalar(sketch.name), [(key, _flow(value)) for key, value in sketch.declared.items()]
+    short = f"  {name}: {{{', '.join(f'{key}: {text}' for key, text in pairs)}}}"
+    if len(_aside(short, mark)) <= _WIDTH:
+        return [*lines, _aside(short, mark)]
+    lines.append(_aside(f"  {name}:", mark))
+    for key, text in pairs:
+        lines += _wrapped(f"    {key}: ", sketch.declared[key], text)
+    return lines
+
+
+def _group(sketch: Sketch) -> str | None:
+    """The group of a column in the list under review; None for a column that nobody has to review."""
+    if sketch.gaps:
+        return "fill"
+    if not sketch.guessed:
+        return None
+    if {"min", "max"} & sketch.guessed:
+        return "bounds"
+    listed = sketch.declared is not None and sketch.declared.get("type") in ("category", "ordered", "text")
+    return "values" if listed else "kinds"
+
+
+def _wrapped(start: str, value: Value, text: str) -> list[str]:
+    """A key with its value, a long list on several lines."""
+    if len(start) + len(text) <= _WIDTH or not isinstance(value, list):
+        return [start + text]
+    lines, line = [], start + "["
+    for i, item in enumerate(value):
+        piece = _flow(item) + ("]" if i == len(value) - 1 else ",")
+        if len(line) + len(piece) + 1 > _WIDTH and line.strip():
+            lines.append(line.rstrip())
+            line = " " * (len(start) + 1)
+        line += piece + " "
+    return [*lines, line.rstrip()]
+
+
+def _review(draft: Draft) -> list[str]:
+    entries = [("privacy", "how much is protected, and whose rows belong together")]
+    if draft.table is None:
+        entries.append(("source.path", "to fill in"))
+    if draft.described:
+        entries.append(("columns", "is every bound and value known without the table?"))
+    told = _told_by_no_name(draft.form, draft.table or "")
+    entries += [(f"source.{key}", words) for key, words in _LINES.items() if key in told]
+    lines = [_aside(f"  {_scalar(entry)},", words) for entry, words in entries]
+    groups = [(group, f"columns.{sketch.name}") for sketch in draft.columns if (group := _group(sketch))]
+    for group, question in _QUESTIONS.items():
+        names = [_flow(name) for of, name in groups if of == group]
+        lines += [f"  # {question}", *_filling("  ", names)] if names else []
+    head = "# dpsynth refuses to plan or run while anything is listed here. Take out what you have checked."
+    return [head, "review: [", *lines, "]"]
+
+
+def _filling(indent: str, items: Sequence[str]) -> list[str]:
+    """Items with a comma behind each, as many on a line as it holds."""
+    lines = [indent]
+    for item in items:
+        if len(lines[-1]) + len(item) + 1 > _WIDTH and lines[-1].strip():
+            lines.append(indent)
+        lines[-1] += f"{item}, "
+    return [line.rstrip() for line in lines]
+
+
+def _flow(value: Value) -> str:
+    """A value in YAML's flow style, on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: Value) -> str:
+    """A single value; texts are quoted unless every reader of YAML takes them for texts."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        return _number(value)
+    text = str(value)
+    if _DAY.fullmatch(text) or (_PLAIN.fullmatch(text) and text.casefold() not in _WORDS):
+        return text
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
+
+
+def _number(value: Decimal) -> str:
+    plain = format(value, "f")
+    return plain if len(plain) <= 30 else format(value, "E").lower()

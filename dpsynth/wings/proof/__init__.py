@@ -1,0 +1,22 @@
+"""The wing of proof: why to trust a release. Audits, attacks, and what a guarantee means in numbers."""
+
+from dpsynth.wing import Wing
+
+_HERE = "dpsynth.wings.proof"
+
+WING = Wing(
+    title="Why to trust a release",
+    commands={
+        "explain": f"{_HERE}.explain_command:explain",
+        "attack": f"{_HERE}.attack_command:attack",
+        "audit": f"{_HERE}.audit_command:audit",
+    },
+    points={
+        "registry entry": f"{_HERE}.registry:registry_entry",
+        "publish.rounding": f"{_HERE}.disclosure.keys:Rounding",
+        "publish.k_anonymity": f"{_HERE}.disclosure.keys:KAnonymity",
+        "check of views": f"{_HERE}.disclosure.keys:check_views",
+        "views": f"{_HERE}.disclosure.views:views_of",
+        "checked views": f"{_HERE}.disclosure.checked_views:checked_views",
+    },
+)

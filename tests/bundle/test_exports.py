@@ -1,0 +1,136 @@
+"""The manifest for others: an entry of the deployments registry, and Croissant metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.wings.proof.registry import FROM_THE_CURATOR, registry_entry
+from tests.wings.owner.assess.test_check_command import called
+
+SECTIONS = {
+    "product": {"name", "data_curators", "intended_use", "data_product_type", "data_product_region",
+                "description", "publication_date", "data_product_sector"},
+    "dp_flavor": {"name", "input_metric", "bound_on_input_distance", "output_measure",
+                  "bound_on_output_distance", "data_domain", "unprotected_quantities"},
+    "privacy_loss": {"privacy_unit", "privacy_unit_description", "privacy_parameters",
+                     "privacy_parameters_description"},
+    "model": {"model_name", "model_name_description", "actors", "release_type", "release_type_description",
+              "data_source_type", "data_source_type_description", "access_type", "access_type_description"},
+    "accounting": {"post_processing", "composition"},
+    "implementation": {"pre_processing_eda_hyperparameter_tuning", "mechanisms", "justification"},
+    "resources": {"sources"},
+}  # fmt: skip
+"""The fields of the registry's third tier."""
+
+
+def manifest_of(folder: Path) -> dict[str, object]:
+    return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+
+
+def empty(values: object, path: str = "") -> set[str]:
+    """Paths of fields that are null or empty."""
+    if isinstance(values, dict):
+        return {p for key, value in values.items() for p in empty(value, f"{path}.{key}".lstrip("."))}
+    return {path} if values in (None, "", [], {}) else set()
+
+
+def test_an_entry_answers_every_field_of_the_third_tier_but_the_curators_own(written) -> None:
+    entry = registry_entry(manifest_of(written()))
+    assert entry["tier"] == 3 and entry["to_be_given_by_the_curator"] == list(FROM_THE_CURATOR)
+    for section, fields in SECTIONS.items():
+        assert fields <= entry["deployment"][section].keys(), section
+    asked = {f"deployment.{s}.{f}" for s, fields in SECTIONS.items() for f in fields}
+    assert empty(entry) & asked == set(FROM_THE_CURATOR)
+
+
+def test_an_entry_states_the_guarantee_and_the_mechanisms_of_the_manifest(written) -> None:
+    manifest = manifest_of(written())
+    deployment = registry_entry(manifest)["deployment"]
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.5, "delta": 1e-6, "rho": 0.05}
+    assert deployment["dp_flavor"]["name"] == "Zero-concentrated DP"
+    assert "one unit more or less" in deployment["dp_flavor"]["input_metric"]
+    assert sum(group["answers"] for group in deployment["implementation"]["mechanisms"]) == len(
+        manifest["mechanisms"]
+    )
+    spent = sum(event["rho"] for event in manifest["mechanisms"])
+    assert sum(group["rho"] for group in deployment["implementation"]["mechanisms"]) == pytest.approx(spent)
+    assert set(manifest["not_protected"]) <= set(deployment["dp_flavor"]["unprotected_quantities"])
+
+
+def test_persons_and_pure_epsilon_are_named_as_such(written) -> None:
+    pure = Guarantee(
+        0.5, 0.0, None, "one person: all rows with the same id, at most 5", "replace_one", "sequential"
+    )
+    deployment = registry_entry(manifest_of(written(guarantee=pure, nameless="left_out")))["deployment"]
+    assert deployment["dp_flavor"]["name"] == "Pure DP" and deployment["dp_flavor"]["also_stated_as"] is None
+    assert deployment["privacy_loss"]["privacy_unit"] == "one person: all rows with the same id"
+    assert deployment["privacy_loss"]["contribution_bound"].endswith("at most 5")
+
+
+@pytest.mark.parametrize("formats", [("csv", "parquet"), ("csv",), ("parquet",)])
+def test_croissant_lists_every_file_with_its_checksum_and_every_column_where_it_stands(
+    written, formats
+) -> None:
+    folder = written(formats=formats)
+    found = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
+    assert found["conformsTo"] == "http://mlcommons.org/croissant/1.0" and found["@type"] == "sc:Dataset"
+    listed = {file["@id"]: file for file in found["distribution"]}
+    others = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+    assert listed.keys() == others - {"manifest.json", "croissant.json", "SHA256SUMS"}
+    for name, file in listed.items():
+        content = (folder / name).read_bytes()
+        assert file["sha256"] == hashlib.sha256(content).hexdigest()
+        assert file["contentSize"] == f"{len(content)} B" and file["contentUrl"] == name
+    (records,) = found["recordSet"]
+    sources = {field["source"]["fileObject"]["@id"] for field in records["field"]}
+    assert len(sources) == 1 and sources <= listed.keys()
+    table = folder / sources.pop()
+    read = pq.read_table(table) if table.suffix == ".parquet" else pyarrow.csv.read_csv(table)
+    assert [field["source"]["extract"]["column"] for field in records["field"]] == read.column_names
+    assert [field["name"] for field in records["field"]] == [
+        c["name"] for c in manifest_of(folder)["columns"]
+    ]
+    assert [field["dataType"] for field in records["field"]] == [
+        "sc:Integer",
+        "sc:Text",
+        "sc:Boolean",
+        "sc:Float",
+    ]
+    assert all(field["@id"] == f"rows/{field['name']}" for field in records["field"])
+
+
+def test_the_manifest_has_the_checksum_of_the_metadata(written) -> None:
+    folder = written()
+    content = (folder / "croissant.json").read_bytes()
+    assert manifest_of(folder)["files"]["croissant.json"]["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_the_command_prints_the_manifest_or_the_entry(
+    written, publication, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(of=replace(publication, rehearsal=True))
+    plain = called(monkeypatch, capsys, "manifest", str(folder))
+    assert plain.code == 0 and json.loads(plain.out) == manifest_of(folder)
+    entry = called(monkeypatch, capsys, "manifest", str(folder), "--registry")
+    assert entry.code == 0 and json.loads(entry.out) == registry_entry(manifest_of(folder))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "it has no manifest.json"), ("[1]", "damaged"), ("{", "damaged"), ("{}", "damaged")],
+)
+def test_a_folder_without_a_manifest_is_a_mistake(
+    tmp_path: Path, text, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if text is not None:
+        (tmp_path / "manifest.json").write_text(text)
+    ended = called(monkeypatch, capsys, "manifest", str(tmp_path), "--registry")
+    assert (ended.code, ended.out) == (2, "") and said in ended.err and ended.err.count("\n") == 1

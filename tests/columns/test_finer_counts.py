@@ -1,0 +1,34 @@
+"""Pieces of bins: every step lies in one, within its bin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.numeric_codec import NumericCodec
+
+STEPS = NumericCodec((0.0, 3.0, 4.0, 14.0), 0, integer=True).steps
+
+
+def test_pieces_cover_each_bin_and_no_piece_lies_in_two():
+    pieces = Pieces.of(STEPS, np.array([2, 5, 4]))
+    assert pieces.first == (0, 1, 3, 4, 6, 9, 12)
+    assert pieces.last(STEPS).tolist() == [0, 2, 3, 5, 8, 11, 14]
+    assert pieces.bin_of(STEPS).tolist() == [0, 0, 1, 2, 2, 2, 2]
+    assert pieces.bins == 3
+
+
+def test_no_bin_has_more_pieces_than_steps_nor_fewer_than_one():
+    assert len(Pieces.of(STEPS, np.array([99, 99, 99])).first) == STEPS.last + 1
+    assert Pieces.of(STEPS, np.array([0, 0, 0])).first == tuple(STEPS.low.tolist())
+
+
+def test_other_pieces_have_another_digest():
+    assert Pieces((0, 2), 1).digest != Pieces((0, 3), 1).digest
+
+
+@pytest.mark.parametrize("first", [(), (1,), (0, 2, 2), (0, 3, 1)])
+def test_pieces_that_do_not_rise_from_nought_are_refused(first):
+    with pytest.raises(ValueError, match="rise"):
+        Pieces(first, 1)

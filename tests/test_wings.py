@@ -1,0 +1,101 @@
+"""The core without wings: what it does, what it says, and what it doesn't load."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+
+CONFIG = """
+release: visits
+source: {path: visits.csv}
+privacy: {epsilon: 2, delta: 1.0e-6, unit: row}
+ledger: {url: "sqlite:///ledger.db", dataset: visits, cap: {epsilon: 10, delta: 1.0e-4}}
+columns:
+  age: {type: integer, min: 0, max: 89, bins: 18, missing: false}
+  sex: {type: category, values: [F, M], missing: false}
+publish: {statistics: [{mean: age, by: sex}]}
+"""
+
+
+def run(place: Path, *words: str, without: bool = True) -> subprocess.CompletedProcess[str]:
+    """A command of the package in ``place/package``, or of the one under test."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    root = place / "package" if without else REPOSITORY
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r}); {words[0]}", *words[1:]],
+        cwd=place,
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+COMMAND = "from dpsynth.cli.app import main; main()"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table, a config, and the package without its wings."""
+    place = tmp_path_factory.mktemp("core")
+    ignored = shutil.ignore_patterns("__pycache__", "wings")
+    shutil.copytree(REPOSITORY / "dpsynth", place / "package" / "dpsynth", ignore=ignored)
+    rows = (f"{i * 7 % 90},{'FM'[i % 2]}\n" for i in range(1000))
+    (place / "visits.csv").write_text("age,sex\n" + "".join(rows))
+    (place / "visits.yaml").write_text(CONFIG)
+    return place
+
+
+def test_a_release_is_planned_run_verified_and_asked_without_any_wing(place: Path) -> None:
+    planned = run(place, COMMAND, "plan", "visits.yaml")
+    assert planned.returncode == 0, planned.stderr
+    done = run(place, COMMAND, "run", "visits.yaml", "--plain")
+    assert done.returncode == 0, done.stderr
+    bundle = done.stdout.splitlines()[-1]
+    manifest = json.loads((place / bundle / "public" / "manifest.json").read_text())
+    assert manifest["synthetic_rows"] > 0
+    for words in (["verify", bundle], ["query", bundle, "mean(age) by sex"], ["ledger", "show"]):
+        asked = run(place, COMMAND, *words)
+        assert asked.returncode == 0, (words, asked.stdout, asked.stderr)
+
+
+@pytest.mark.parametrize("command", ["check", "evaluate", "audit", "collect"])
+def test_without_its_wing_a_command_is_unknown(place: Path, command: str) -> None:
+    asked = run(place, COMMAND, command, "visits.yaml")
+    assert asked.returncode == 2
+    assert f"No such command '{command}'" in asked.stderr
+
+
+def test_what_needs_a_wing_says_so_in_a_paragraph(place: Path) -> None:
+    (place / "many.yaml").write_text(CONFIG + "engine: {dask: local}\n")
+    asked = run(place, COMMAND, "run", "many.yaml", "--plain")
+    assert asked.returncode == 2
+    assert "engine.dask needs the wing cluster" in asked.stderr
+    assert "Traceback" not in asked.stderr
+    named = run(place, "import dpsynth; dpsynth.check")
+    assert "has no attribute 'check'" in named.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["plan", "visits.yaml"], ["run", "visits.yaml", "--plain"]],
+    ids=lambda words: words[0],
+)
+def test_no_wing_is_loaded_by_what_needs_none(place: Path, words: list[str]) -> None:
+    told = (
+        "from dpsynth.cli.app import main\n"
+        "try: main()\n"
+        "finally: print([n for n in sys.modules if n.count('.') > 2 and n.startswith('dpsynth.wings.')])"
+    )
+    asked = run(place, told, *words, without=False)
+    loaded = asked.stdout.splitlines()[-1]
+    # Whether this table was checked is asked of the owner's wing, in one module of it.
+    assert loaded == ("['dpsynth.wings.owner.checked_mark']" if words[0] == "run" else "[]"), asked.stderr

@@ -1,0 +1,215 @@
+"""Rows with many workers are coded, bounded and counted as by one process, whatever piece they come in."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial, reduce
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.columns.compression import Compression
+from dpsynth.columns.sums import Centring
+from dpsynth.config import Spec, compiled
+from dpsynth.config.files import FileForm
+from dpsynth.curator import Room, UnitSample, load_rows, read_cells
+from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows
+from dpsynth.wings.cluster.pieces import RowGroups, WholeQuery, pieces_of_file
+
+KEY = b"k" * 32
+FORM = FileForm("parquet")
+NEAR = [
+    Neighbours("add_remove"),
+    Neighbours("add_remove", "person", 3),
+    Neighbours("replace_one", "person", 2),
+]
+COLUMNS = compiled(
+    Spec.from_dict(
+        {
+            "privacy": {"epsilon": 1, "delta": 1e-6},
+            "ledger": {"dataset": "d"},
+            "columns": {
+                "age": {"type": "integer", "min": 0, "max": 89, "bins": 9},
+                "sex": {"type": "category", "values": ["F", "M"]},
+                "city": {"type": "category", "open": True},
+                "pay": {"type": "number", "min": 0, "max": 100, "bins": 4},
+            },
+        }
+    )
+).columns
+NAMES = [c.name for c in COLUMNS]
+
+
+def table(rows: int, seed: int = 1) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "person": pa.array(rng.integers(0, max(rows // 4, 1), rows)),
+            "age": pa.array(rng.integers(-3, 95, rows)),
+            "sex": pa.array(rng.choice(["F", "M", "X"], rows)),
+            "city": pa.array([f"city {c}" for c in rng.integers(0, 9, rows)]),
+            "pay": pa.array(rng.normal(50, 40, rows)),
+        }
+    )
+
+
+class ThisProcess:
+    """Workers that are none: values go through pickle, as if they went to other processes."""
+
+    def each(self, make, parts):
+        return [pickle.loads(pickle.dumps(make))(pickle.loads(pickle.dumps(part))) for part in parts]
+
+    def regrouped(self, split, join, parts):
+        shares = [split(part, 5) for part in parts]
+        return [join([pickle.loads(pickle.dumps(share[i])) for share in shares]) for i in range(5)]
+
+    def combined(self, figure, add, parts):
+        return reduce(lambda one, two: add([one, two]), map(pickle.loads(pickle.dumps(figure)), parts))
+
+
+def both(folder: Path, near: Neighbours, workers=None, rows: int = 700, sample: UnitSample | None = None):
+    """The rows by one process, and by workers."""
+    parquet.write_table(table(rows), folder / "t.parquet", row_group_size=101)
+    names = [*near.columns, *NAMES]
+    summed = frozenset({"pay"})
+    whole = read_cells(folder / "t.parquet", names, FORM, keep_broken=True)
+    if sample is not None:
+        whole = sample.of(whole, near)
+    one = load_rows(whole, COLUMNS, near, KEY, None, summed)
+    coding = Coding(COLUMNS, near, KEY, None, summed, sample, partial(Room))
+    pieces = pieces_of_file(folder / "t.parquet", names, FORM, 4, keep_broken=True)
+    assert 1 < len(pieces) <= 4
+    return one, PartitionedRows.read(workers or ThisProcess(), pieces, coding)
+
+
+def assert_same(one, many) -> None:
+    """Every figure that an engine makes is the same."""
+    assert (one.domain, one.rows) == (many.domain, many.rows)
+    assert (one.texts_kept, one.numbers_kept) == (many.texts_kept, many.numbers_kept)
+    cliques = [(), *combinations(one.domain.columns, 1), *combinations(one.domain.columns, 2)]
+    for here, there in zip(one.counts_of(cliques), many.counts_of(cliques), strict=True):
+        assert there.dtype == np.int64
+        np.testing.assert_array_equal(here, there)
+    for name in one.texts_kept:
+        here, there = (
+            {
+                text: (int(r), int(u))
+                for text, r, u in zip(c.distinct.to_pylist(), c.rows, c.units, strict=True)
+            }
+            for c in (one.texts_of(name), many.texts_of(name))
+        )
+        assert {t: n for t, n in here.items() if n[0]} == {t: n for t, n in there.items() if n[0]}
+    for name in one.numbers_kept:
+        centring = Centring((3,) * (one.domain.sizes[name] - 1), 50)
+        np.testing.assert_array_equal(one.sums(name, ("sex",), centring), many.sums(name, ("sex",), centring))
+
+
+@pytest.mark.parametrize("near", NEAR, ids=str)
+def test_all_figures_are_those_of_one_process(tmp_path: Path, near: Neighbours) -> None:
+    one, many = both(tmp_path, near)
+    if near.person is not None:
+        np.testing.assert_array_equal(one.rows_of_units((1, 2, 5)), many.rows_of_units((1, 2, 5)))
+    here, there = one.bounded(near.max_rows, KEY), many.bounded(near.max_rows, KEY)
+    assert_same(here, there)
+    found = compiled(
+        Spec.from_dict(
+            {
+                "privacy": {"epsilon": 1},
+                "ledger": {"dataset": "d"},
+                "columns": {
+                    "age": {"type": "integer", "min": 0, "max": 89, "bins": 9},
+                    "sex": {"type": "category", "values": ["F", "M"]},
+                    "city": {"type": "category", "values": ["city 1", "city 4"], "other": "rest"},
+                    "pay": {"type": "number", "min": 0, "max": 100, "bins": 4},
+                },
+            }
+        )
+    ).columns
+    here, there = here.coded(found), there.coded(found)
+    assert_same(here, there)
+    groups = Compression({"age": np.minimum(np.arange(here.domain.sizes["age"]), 2)})
+    assert_same(here.recoded(groups), there.recoded(groups))
+
+
+def test_a_sample_of_rows_has_the_same_rows_whatever_the_pieces(tmp_path: Path) -> None:
+    one, many = both(tmp_path, NEAR[0], sample=UnitSample(1 << 62, KEY))
+    assert_same(one.bounded(1, KEY), many.bounded(1, KEY))
+
+
+def test_every_row_is_in_one_piece_whatever_the_row_groups(tmp_path: Path) -> None:
+    whole = table(997)
+    for size in (10, 150, 2000):
+        for most in (1, 2, 7, 99):
+            (tmp_path / "t").mkdir(exist_ok=True)
+            parquet.write_table(whole[:300], tmp_path / "t" / "a.parquet", row_group_size=size)
+            parquet.write_table(whole[300:300], tmp_path / "t" / "b.parquet")
+            parquet.write_table(whole[300:], tmp_path / "t" / "c.parquet", row_group_size=size)
+            pieces = pieces_of_file(tmp_path / "t", ["pay"], FORM, most, keep_broken=True)
+            assert len(pieces) <= most
+            start = 0
+            cells = []
+            for piece in pieces:
+                assert isinstance(piece, RowGroups) and piece.start == start
+                read = [cell for batch in piece.batches() for cell in batch["pay"].to_pylist()]
+                start += len(read)
+                cells += read
+            assert cells == whole["pay"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "starts"),
+    [
+        ([10] * 10, 3, [0, 40, 70]),
+        ([10] * 10, 2, [0, 50]),
+        ([10, 10], 9, [0, 10]),
+        ([10, 10, 0], 2, [0, 10]),
+        ([90, 1, 1, 8], 2, [0, 90]),
+    ],
+)
+def test_pieces_have_about_as_many_rows(monkeypatch, rows: list[int], most: int, starts: list[int]) -> None:
+    groups = [("file", group, number) for group, number in enumerate(rows)]
+    monkeypatch.setattr("dpsynth.wings.cluster.pieces.row_groups", lambda path, form: groups)
+    found = pieces_of_file(Path("t"), ["pay"], FORM, most, keep_broken=True)
+    assert [piece.start for piece in found] == starts
+    assert [file for piece in found for file, _ in piece.chosen] == ["file"] * len(starts)
+    assert [group for piece in found for _, some in piece.chosen for group in some] == list(range(len(rows)))
+    assert WholeQuery(None, []).start == 0  # type: ignore[arg-type]
+
+
+def test_groups_of_workers_are_not_grouped_again(tmp_path: Path) -> None:
+    _, many = both(tmp_path, NEAR[0], rows=200)
+    groups = Compression({"sex": np.zeros(3, dtype=int)})
+    with pytest.raises(ValueError, match="can't be grouped again"):
+        many.bounded(1, KEY).recoded(groups).recoded(groups)
+
+
+def test_a_person_whose_rows_are_apart_would_have_too_many_and_is_caught(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "dpsynth.wings.cluster.partitioned.by_person",
+        lambda rows, number: [rows.of_rows(np.arange(rows.rows) % number == i) for i in range(number)],
+    )
+    one, many = both(tmp_path, NEAR[1])
+    with pytest.raises(AssertionError):
+        assert_same(one.bounded(3, KEY), many.bounded(3, KEY))
+
+
+def test_a_part_that_counts_twice_is_caught(tmp_path: Path) -> None:
+    class Twice(ThisProcess):
+        def combined(self, figure, add, parts):
+            return super().combined(figure, add, [*parts, parts[0]])
+
+    one, many = both(tmp_path, NEAR[0], Twice())
+    with pytest.raises(AssertionError):
+        assert_same(one.bounded(1, KEY), many.bounded(1, KEY))
+
+
+def test_nothing_is_shown_when_rows_of_workers_are_printed(tmp_path: Path) -> None:
+    _, many = both(tmp_path, NEAR[1])
+    pieces = pieces_of_file(tmp_path / "t.parquet", ["pay"], FORM, 4, keep_broken=True)
+    for shown in (many, many.bounded(1, KEY), many.coding, pieces[0]):
+        assert "t.parquet" not in repr(shown) and "array" not in repr(shown) and "kkkk" not in repr(shown)
