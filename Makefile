@@ -18,7 +18,7 @@ unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 RELEASES ?= 1000
-.PHONY: help env demo audit soak test test-all test-faults test-mutants check docs format wheel advisories schema lock clean
+.PHONY: help env demo audit soak test test-all test-faults test-mutants check house docs format wheel advisories schema lock clean
 
 help:
 	@echo "make demo      create .venv from requirements.lock and release the RAND health insurance table"
@@ -29,6 +29,7 @@ help:
 	@echo "make audit     hold the guarantee of the demonstration against replays and attacks; writes audit.html"
 	@echo "make soak      RELEASES=1000 releases over one ledger, killed and cut off at random, each checked"
 	@echo "make check     ruff, mypy, import-linter, the quick tests and the documentation"
+	@echo "make house     the structure of the code in figures, each beside its bar"
 	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
 	@echo "make wheel     build dist/*.whl, with its bill of materials and checksums"
@@ -77,10 +78,14 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m releasing.house
 	$(PYTEST) -m "not slow"
 	$(MAKE) docs
 
 # With --quiet, --strict would let every warning through. The theme's own advertisement is switched off.
+house: $(READY)
+	$(BIN)/python -m releasing.house --features
+
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 

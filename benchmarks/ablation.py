@@ -39,8 +39,10 @@ from dpsynth.bundle import row_source
 from dpsynth.columns import compression as domain_compression
 from dpsynth.columns import joint_density
 from dpsynth.model import denoising, refined_sample, refinement, smoothing
-from dpsynth.strategy import auto, beside_the_tree, blocks, compression, forest, gain, pairs
-from dpsynth.strategy.components import Components, Positions
+from dpsynth.strategy import auto, beside_the_tree, compression, forest, gain
+from dpsynth.strategy import auto as pairs
+from dpsynth.strategy import candidates as blocks
+from dpsynth.strategy.forest import Components, Positions
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import pandas as pd
 
 import dpsynth
 from benchmarks.local_model import FILES, table_of, three_way
-from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
+from dpsynth.accounting.measures import gdp_budget, gdp_epsilon
 from dpsynth.config import Spec
 
 DELTA = Decimal("1e-9")

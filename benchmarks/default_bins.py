@@ -24,8 +24,8 @@ from coded_tables import markdown
 from first_contact import TABLES, brought, compared
 
 from dpsynth.columns.numeric_codec import NumericCodec
-from dpsynth.config import growing_bins
-from dpsynth.config.growing_bins import equal_starts, growing_starts, grows
+from dpsynth.config import numeric_columns as growing_bins
+from dpsynth.config.numeric_columns import equal_starts, growing_starts, grows
 from dpsynth.wings.owner.assess.number_guesses import rounded
 
 Starts = Callable[[int, int, int], list[int]]

@@ -1,11 +1,64 @@
 """The environment of the pages' templates.
 
 Invariant: a value is text. It is escaped in HTML, and an undefined name is an error.
+
+A matrix of all pairs of columns for a page: one line a column, with its pairs with the columns before it.
+
+Invariant: a cell says what it says in words as well as by its mark and shade, so colour and sight are not
+needed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+MOST_SHOWN = 100
+"""Columns of a matrix that a page shows; the pairs of more are listed elsewhere."""
+
+
+@dataclass(frozen=True)
+class PairCell:
+    """One pair: a short mark, the same in words, a shade from 0 to 1, a figure beside the mark, and a colour.
+
+    A colour is the name of a class of the page's style; "" is the usual one.
+    """
+
+    mark: str
+    words: str
+    shade: float = 0.0
+    figure: str = ""
+    colour: str = ""
+
+
+@dataclass(frozen=True)
+class PairMatrix:
+    """The lower triangle of a matrix: ``lines`` hold each column's name and its cells."""
+
+    names: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[PairCell, ...]], ...]
+
+    @property
+    def folded(self) -> bool:
+        """True if the matrix is too large to be shown at once."""
+        return len(self.names) > 30
+
+
+def pair_matrix(names: Sequence[str], cell: Callable[[str, str], PairCell]) -> PairMatrix | None:
+    """The matrix of some columns; None of so many that nobody would find a pair in it.
+
+    Args:
+        names: the columns, in order.
+        cell: the cell of a pair; the first name stands earlier in ``names``.
+    """
+    if len(names) > MOST_SHOWN:
+        return None
+    lines = tuple(
+        (name, tuple(cell(other, name) for other in names[:spot])) for spot, name in enumerate(names)
+    )
+    return PairMatrix(tuple(names), lines)
 
 
 def environment() -> Environment:

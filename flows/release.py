@@ -34,9 +34,9 @@ from dpsynth.config import load
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.beginning import Request
-from dpsynth.pipeline.progress import StepWatcher, watched
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.pipeline.spine import run
+from dpsynth.pipeline.steps import StepWatcher, watched
 from dpsynth.plan.occasion import occasion_of
 from dpsynth.plan.reservation import table_of
 from flows.ending import completed, failed

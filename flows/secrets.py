@@ -12,7 +12,7 @@ from prefect.blocks.system import Secret
 
 from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError
-from dpsynth.pipeline.addresses import SECRET, hold
+from dpsynth.pipeline.inputs import SECRET, hold
 
 
 def unlock(source: Source) -> None:

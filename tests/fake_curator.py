@@ -16,9 +16,8 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.columns.codec import INVALID, Codec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.estimates import Estimates
 from dpsynth.columns.finer_counts import FinerCounts, Pieces
-from dpsynth.columns.measurement import Measurement, mean_absolute_error, noise_variance
+from dpsynth.columns.measurement import Estimates, Measurement, mean_absolute_error, noise_variance
 from dpsynth.columns.number_texts import PLAIN
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.search import NumberSearch, Search

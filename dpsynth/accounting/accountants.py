@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.events import Event, approximate_delta_of
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.amount import Amount, float_up
+from dpsynth.accounting.events import Event, Guarantee, approximate_delta_of
 from dpsynth.accounting.measures import Measure, needed
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.rounding import float_up
 
 
 def amount_of(

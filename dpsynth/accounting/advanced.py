@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, log_expit
 
-from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.normal_tail import EXACT
-from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.amount import Amount, float_up
+from dpsynth.accounting.measures import EXACT
 
 _SLACK = Decimal("1e-45")
 

@@ -1,6 +1,8 @@
 """Amounts of privacy budget: an exact epsilon with an exact delta.
 
 Invariant: both are rationals, at least 0, and arithmetic on them never rounds.
+
+Directed rounding: costs up, budgets down, never to the nearest.
 """
 
 from __future__ import annotations
@@ -8,7 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from math import inf, nextafter
 from numbers import Rational
+
+PI = Fraction(355, 113)
+"""Above pi, by less than 3e-7."""
+
+
+def float_up(value: Fraction) -> float:
+    """The least float not below a rational."""
+    near = float(value)
+    return near if Fraction(near) >= value else nextafter(near, inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The greatest float not above a rational."""
+    near = float(value)
+    return near if Fraction(near) <= value else nextafter(near, -inf)
 
 
 def digits(value: Fraction, *, up: bool) -> str:

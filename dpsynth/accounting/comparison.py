@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsynth.accounting.advanced import optimal_epsilon
-from dpsynth.accounting.amount import Amount, digits
+from dpsynth.accounting.amount import Amount, digits, float_up
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.fixed_order import Advanced
 from dpsynth.accounting.known_measures import AccountantName
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.numerical import Composition, pld_epsilon, rdp_epsilon
-from dpsynth.accounting.rounding import float_up
 
 NAMES: dict[AccountantName, str] = {
     "sequential": PURE.composition,

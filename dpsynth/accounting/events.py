@@ -5,6 +5,8 @@ of an event are exact rationals of the parameters that the mechanism really used
 rounded up to a double: sums of costs are then exact and stay short, where sums of the rationals would double
 their digits with every event. The events of ``partition_selection`` have a delta of their own as well; these
 deltas add up separately.
+
+The guarantee that is published, as one value.
 """
 
 from __future__ import annotations
@@ -14,9 +16,40 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from dpsynth.accounting.gaussian_dp import continuous_variance
+from dpsynth.accounting.amount import PI
+from dpsynth.accounting.measures import continuous_variance
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.accounting.rounding import PI
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The guarantee of a release: (epsilon, delta)-DP for a unit under a neighbour relation.
+
+    Attributes:
+        epsilon: rounded up.
+        delta: 0.0 under pure epsilon-DP, but for the approximate delta.
+        rho: zero-concentrated rho, rounded up; None under pure epsilon-DP. Under accountant
+            "gdp" it is mu^2/2, which holds as well, but epsilon is that of mu.
+        unit: the privacy unit in words.
+        neighbours: "add_remove" or "replace_one".
+        accountant: "sequential", "zcdp" or "gdp".
+        mu: mu of Gaussian DP, rounded up; None under other accountants. Discrete noise keeps to it
+            but for a factor of exp(0.0003 mu^2) on delta, which epsilon includes.
+        approximate_delta: the part of delta that was set aside for partition selection, rounded up: rho, mu
+            and pure epsilon hold but for this probability.
+        sample_rate: the rate of the secret sample that epsilon and delta are amplified by; None without one.
+            Rho and mu are then None.
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None
+    unit: str
+    neighbours: str
+    accountant: str
+    mu: float | None = None
+    approximate_delta: float = 0.0
+    sample_rate: float | None = None
 
 
 class Event(Protocol):
@@ -82,7 +115,7 @@ class GaussianEvent:
 
     Costs rho = l2_squared/(2 sigma^2) in any dimension (Canonne, Kamath and Steinke 2020,
     theorem 14); no pure epsilon. Under Gaussian DP it counts as continuous noise of variance
-    0.999 sigma^2 - 0.6 (proof in ``dpsynth.accounting.gaussian_dp``).
+    0.999 sigma^2 - 0.6 (proof in ``dpsynth.accounting.measures``).
     """
 
     sigma: float
@@ -169,7 +202,6 @@ _KINDS: dict[str, type[RecordedEvent]] = {
     "partition selection": SelectionEvent,
     "discrete Gaussian threshold": ThresholdEvent,
 }
-
 
 LOCAL_REPORTS = "local randomisers"
 """Mechanism of a record of reports that respondents randomised: no event, as it costs a curator nothing."""

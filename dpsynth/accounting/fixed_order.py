@@ -34,10 +34,9 @@ from fractions import Fraction
 from functools import lru_cache
 from math import exp, log, nextafter, sqrt
 
-from dpsynth.accounting.measures import ZCDP, Loss, Measure, needed
+from dpsynth.accounting.amount import PI, float_down
+from dpsynth.accounting.measures import ZCDP, Loss, Measure, best_order, needed, penalty
 from dpsynth.accounting.partition_selection import SelectionEvent
-from dpsynth.accounting.rounding import PI, float_down
-from dpsynth.accounting.zero_concentrated import best_order, penalty
 
 EXACT = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 _SLACK = Decimal("1e-30")

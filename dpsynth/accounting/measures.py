@@ -6,19 +6,328 @@ number for Gaussian noise, but epsilon is lower for mu^2/2; for a choice and for
 times rho.
 
 Invariant: costs and epsilons are rounded up, budgets down.
+
+Zero-concentrated differential privacy of a release: from rho to (epsilon, delta), and back.
+
+Invariant: epsilons are rounded up and budgets down. Any alpha gives a valid bound, and the bound at the
+alpha found is evaluated with 50 digits. Costs within a budget never come to more than the epsilon asked
+for: epsilon is taken at the best alpha, to more digits than a budget is rounded by.
+
+The tail of the normal distribution in 120-digit decimals, as far out as anyone asks.
+
+Invariant: results are within ``TAIL_ERROR`` of the truth, relatively. Doubles won't do: the
+differences taken of these tails lose as many digits as epsilon is small, and a budget must be
+rounded in a given direction.
+
+Gaussian differential privacy of a release: from mu to (epsilon, delta), and back.
+
+Invariant: epsilons are rounded up and budgets down, and each bound holds for the discrete noise that is
+drawn, not only for continuous Gaussian noise.
+
+Continuous noise. Answers of L2 sensitivity Delta with noise of variance tau^2 have
+mu^2 = Delta^2/tau^2. The mu^2 of all answers add up, also when each question and its noise
+are chosen from earlier answers, if the total they may reach is fixed beforehand (Smith and
+Thakurta 2022; Koskela, Tobaben and Honkela 2023). A total of mu^2 gives exactly
+delta(epsilon) = Phi(-x) - e^epsilon Phi(-x - mu), x = epsilon/mu - mu/2 (Balle and Wang
+2018, theorem 8; Dong, Roth and Su 2022, corollary 2.13).
+
+Discrete noise. The discrete Gaussian of parameter sigma counts as continuous noise of variance
+tau^2 = sigma^2 - s^2, at the price of a factor on delta. Let g_s(t) = exp(-t^2/(2 s^2)) and
+
+    Theta(x) = sum over integers z of g_s(z - x)/(sqrt(2 pi) s)
+             = 1 + 2 sum over k >= 1 of exp(-2 pi^2 s^2 k^2) cos(2 pi k x)
+
+by Poisson's summation formula, so Theta <= 1 + eta with eta = 2 sum exp(-2 pi^2 s^2 k^2).
+
+1. For an integer m let q_m(x) = N(x; m, tau^2) Theta(x)/C. C is the mean of Theta under
+   N(m, tau^2): as Theta has period 1 it doesn't depend on m, and it is above 1.
+2. Draw x from q_m, then an integer z with probability g_s(z - x)/(sqrt(2 pi) s Theta(x)). As
+   Theta cancels, z has the probability N(z; m, sigma^2)/C: exactly the discrete Gaussian about
+   m. So the answers are post-processing of such x.
+3. Fix two neighbours. In cells where their counts are equal the answers have equal laws, given
+   the past. In cells that differ the likelihood ratio q_m/q_m' is that of N(m, tau^2) and
+   N(m', tau^2), as Theta/C is in both, and the density is at most 1 + eta times the normal
+   one. So for the whole transcript of x and z, likelihood ratios are those of continuous noise
+   under the same adaptive questions, and delta(epsilon), the mean of (1 - e^epsilon/ratio)_+,
+   grows by a factor of at most the product of (1 + eta) over the cells that differ.
+4. Counts are integers, so an answer of squared sensitivity Delta^2 has at most Delta^2 cells
+   that differ. With s^2 = 0.6 + sigma^2/1000, sigma^2 eta <= 0.0003 for every sigma (it is
+   largest at sigma^2 = 500/pi^2, and 0.000268 there). So Delta^2 eta <= 0.0003 Delta^2/tau^2, and
+   the product is at most exp(0.0003 mu^2), however many cells and answers there are.
+
+Private choices and Laplace noise count by a mu of their own (``events.ExponentialEvent``), and their outcomes
+have the same laws beside either noise. So in step 3 they multiply both likelihood ratios alike, and need no
+factor.
+
+At epsilon 10 that factor is below 1.001; at epsilon 1000 below 2.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
-from math import inf, nextafter, sqrt
+from functools import lru_cache
+from math import exp, inf, log, log1p, nextafter, sqrt
 from typing import Protocol
 
-from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon, least_sigma
-from dpsynth.accounting.rounding import PI, float_up
-from dpsynth.accounting.zero_concentrated import zcdp_budget, zcdp_epsilon
+from dpsynth.accounting.amount import PI, float_down, float_up
+
+_EXACT = Context(prec=60)
+
+_SLACK = Decimal("1e-45")
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def penalty(alpha: Decimal, delta: Fraction) -> Decimal:
+    """The part of epsilon(alpha) that does not depend on rho, not below its true value."""
+    one = Decimal(1)
+    above = _EXACT.subtract(alpha, one)
+    terms = _EXACT.multiply(alpha, _EXACT.ln(_EXACT.divide(above, alpha)))
+    terms = _EXACT.subtract(terms, _EXACT.ln(above))
+    terms = _EXACT.subtract(terms, _EXACT.ln(_decimal(delta)))
+    return _EXACT.add(_EXACT.divide(terms, above), _SLACK)
+
+
+def _best_alpha(objective: Callable[[float], float]) -> float:
+    """The alpha that minimises an objective unimodal in log(alpha - 1), by golden section."""
+    ratio = (5**0.5 - 1) / 2
+    low, high = -25.0, 40.0
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = objective(1 + exp(a)), objective(1 + exp(b))
+    for _ in range(120):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = objective(1 + exp(a))
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = objective(1 + exp(b))
+    return 1 + exp((low + high) / 2)
+
+
+def _polished(alpha: Decimal, rho: Fraction, delta: Fraction) -> Decimal:
+    """The best alpha, from one that is good to the digits of a float.
+
+    At the best alpha the derivative of alpha rho + penalty(alpha) is 0, and so is (alpha - 1)^2 rho +
+    ln(alpha) + ln(delta). Each of Newton's steps doubles the digits, and an error in alpha counts
+    squared in epsilon.
+    """
+    one, spend, log_delta = Decimal(1), _decimal(rho), _EXACT.ln(_decimal(delta))
+    with localcontext(_EXACT):
+        for _ in range(3):
+            above = alpha - one
+            step = (above * above * spend + alpha.ln() + log_delta) / (2 * above * spend + one / alpha)
+            if abs(step) >= above / 2:
+                break
+            alpha -= step
+    return alpha
+
+
+def _float_penalty(alpha: float, log_delta: float) -> float:
+    return (alpha * log1p(-1 / alpha) - log(alpha - 1) - log_delta) / (alpha - 1)
+
+
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """The epsilon, rounded up, at which rho-zCDP implies (epsilon, delta)-DP.
+
+    epsilon = inf over alpha > 1 of alpha rho + [alpha ln(1 - 1/alpha) - ln(alpha - 1) -
+    ln delta]/(alpha - 1) (Canonne, Kamath and Steinke 2020, proposition 12).
+
+    >>> f"{float(zcdp_epsilon(Fraction(5, 100), Fraction(1, 10**6))):.4f}"
+    '1.4716'
+    """
+    if rho == 0:
+        return Fraction(0)
+    log_delta, spend = log(delta), float(rho)
+    near = Decimal(_best_alpha(lambda a: a * spend + _float_penalty(a, log_delta)))
+    alpha = _polished(near, rho, delta)
+    epsilon = _EXACT.add(_EXACT.multiply(alpha, _decimal(rho)), penalty(alpha, delta))
+    return max(Fraction(0), Fraction(_EXACT.add(epsilon, _SLACK)))
+
+
+def best_order(epsilon: Fraction, delta: Fraction) -> float:
+    """The order alpha at which (epsilon, delta) allows the largest rho, to the nearest."""
+    log_delta, target = log(delta), float(epsilon)
+    return _best_alpha(lambda a: (_float_penalty(a, log_delta) - target) / a)
+
+
+def zcdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho, rounded down to a float, that still implies (epsilon, delta)-DP.
+
+    rho = sup over alpha > 1 of (epsilon - penalty(alpha))/alpha, the inverse of
+    ``zcdp_epsilon``.
+    """
+    alpha = Decimal(best_order(epsilon, delta))
+    rho = _EXACT.divide(_EXACT.subtract(_decimal(epsilon), penalty(alpha, delta)), alpha)
+    budget = Fraction(float_down(Fraction(_EXACT.subtract(rho, _SLACK))))
+    while budget > 0 and zcdp_epsilon(budget, delta) > epsilon:
+        budget = Fraction(nextafter(float(budget), 0.0))
+    return max(budget, Fraction(0))
+
+
+EXACT = Context(prec=120, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""Arithmetic of 120 digits, whose exponents don't run out."""
+
+TAIL_ERROR = Decimal("1e-80")
+
+_PI = Decimal(
+    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706"
+    "79821480865132823066470938446"
+)
+
+_FAR = 10
+
+_DEPTH = 200
+
+
+def density(x: Decimal) -> Decimal:
+    """phi(x), the density of the standard normal distribution."""
+    with localcontext(EXACT):
+        return (-x * x / 2).exp() / (2 * _PI).sqrt()
+
+
+def mills_ratio(x: Decimal) -> Decimal:
+    """(1 - Phi(x))/phi(x) for x >= 0.
+
+    Below 10: sqrt(pi/2) e^(x^2/2) less the series of x^(2k+1)/(2k+1)!!. All its terms are
+    positive, and once they halve from one to the next, the remainder is below the last
+    term. The difference loses 24 digits at most.
+
+    From 10 on: Laplace's continued fraction 1/(x + 1/(x + 2/(x + ...))), whose neighbouring
+    convergents enclose the ratio. They differ by N!/(B_N B_(N+1)), where the denominators B
+    are polynomials of x with positive coefficients, so the depth that is enough at 10 is
+    enough beyond.
+
+    Raises:
+        ValueError: x is negative.
+    """
+    if x < 0:
+        raise ValueError("x must be at least 0")
+    with localcontext(EXACT):
+        return _near(x) if x < _FAR else _far(x)
+
+
+def _near(x: Decimal) -> Decimal:
+    square = x * x
+    term, total, odd = x, x, 1
+    while 2 * square >= odd or term > total.scaleb(-115):
+        odd += 2
+        term = term * square / odd
+        total += term
+    return (_PI / 2).sqrt() * (square / 2).exp() - total
+
+
+def _far(x: Decimal) -> Decimal:
+    below = x
+    for k in range(_DEPTH, 0, -1):
+        below = x + k / below
+    return 1 / below
+
+
+LEAST_HIDDEN = Fraction(6, 10)
+
+HIDDEN_SHARE = Fraction(1, 1000)
+"""s^2 of the proof is LEAST_HIDDEN + HIDDEN_SHARE sigma^2."""
+
+DELTA_GROWTH = Decimal("0.0003")
+"""Delta grows by a factor of at most e to the power of this times mu^2, as noise is discrete."""
+
+_MARGIN = Decimal("1e-70")
+
+_NEAR_ENOUGH = Decimal("1e-30")
+
+
+def continuous_variance(sigma: Fraction) -> Fraction:
+    """tau^2, the variance of the continuous noise that discrete noise counts as; may be below 0."""
+    return (1 - HIDDEN_SHARE) * sigma**2 - LEAST_HIDDEN
+
+
+def least_sigma(variance: float) -> float:
+    """The sigma of the discrete noise that counts as continuous noise of a variance, to nearest."""
+    return sqrt((variance + float(LEAST_HIDDEN)) / float(1 - HIDDEN_SHARE))
+
+
+@lru_cache(maxsize=1024)
+def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Fraction:
+    """The epsilon, rounded up, of discrete noise and choices whose mu^2/2 add up to a total.
+
+    The least epsilon >= 0 with [Phi(-x) - e^epsilon Phi(-x - mu)] exp(0.0003 mu^2) <= delta,
+    where epsilon = mu x + mu^2/2. The logarithm of the left side is concave in epsilon, being
+    that of the mean of (1 - e^(epsilon - L))_+ over a normal loss L. So Newton's method comes
+    down to the root from above, and wherever it stops the bound is valid; that is checked.
+
+    >>> f"{float(gdp_epsilon(Fraction(5, 100), Fraction(1, 10**6))):.4f}"
+    '1.3676'
+    """
+    if half_mu_squared == 0:
+        return Fraction(0)
+    with localcontext(EXACT):
+        half = _rounded_decimal(half_mu_squared).next_plus()
+        mu = (2 * half).sqrt().next_plus()
+        allowed = _log(delta) - DELTA_GROWTH * mu * mu
+        allowed -= _MARGIN * abs(allowed)
+        if _delta(-mu / 2, mu).ln() <= allowed:
+            return Fraction(0)
+        # Phi(-x) <= exp(-x^2/2), so the root is not above this x.
+        x = (-2 * allowed).sqrt().next_plus()
+        while True:
+            found = _delta(x, mu)
+            lower = x + (found.ln() - allowed) * found / (mu * density(x) * mills_ratio(x + mu))
+            if x - lower <= _NEAR_ENOUGH * abs(x) or _delta(lower, mu).ln() > allowed:
+                break
+            x = lower
+        epsilon = mu * x + mu * mu / 2
+        return max(Fraction(0), Fraction(epsilon + _MARGIN * (abs(mu * x) + mu * mu)))
+
+
+@lru_cache(maxsize=1024)
+def gdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest mu^2/2, rounded down to a float, that still implies (epsilon, delta)-DP.
+
+    The inverse of ``gdp_epsilon``. The derivative of delta by mu is phi(x), whose logarithm is
+    concave in mu, and so is that of delta: Newton's method goes up to the root from below.
+    """
+    with localcontext(EXACT):
+        asked, allowed = _rounded_decimal(epsilon), _log(delta)
+        far = (-2 * allowed).sqrt()
+        mu, step = (far * far + 2 * asked).sqrt() - far, Decimal(1)
+        while abs(step) > _NEAR_ENOUGH * mu:
+            x = asked / mu - mu / 2
+            found = _delta(x, mu)
+            excess = found.ln() + DELTA_GROWTH * mu * mu - allowed
+            step = -excess / (density(x) / found + 2 * DELTA_GROWTH * mu)
+            mu += step
+        budget = Fraction(float_down(Fraction(mu * mu / 2)))
+    while budget > 0 and gdp_epsilon(budget, delta) > epsilon:
+        budget = Fraction(nextafter(float(budget), 0.0))
+    return budget
+
+
+def _rounded_decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def _log(delta: Fraction) -> Decimal:
+    return _rounded_decimal(delta).ln()
+
+
+def _delta(x: Decimal, mu: Decimal) -> Decimal:
+    """Phi(-x) - e^epsilon Phi(-x - mu), not below its true value; x is at least -mu/2.
+
+    e^epsilon phi(x + mu) is phi(x), so only ratios of tails to densities are needed.
+    """
+    beyond = density(x) * mills_ratio(x + mu)
+    near = density(x) * mills_ratio(abs(x))
+    tail = near if x >= 0 else 1 - near
+    return tail - beyond + 4 * TAIL_ERROR * tail
+
 
 _ROUNDING = 1 + Fraction(1, 1 << 40)
 """Costs of events are rounded up to doubles one by one; their sum may pass a bound by this factor."""

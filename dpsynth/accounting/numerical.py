@@ -33,12 +33,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.amount import PI, Amount, float_down, float_up
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, RecordedEvent
-from dpsynth.accounting.gaussian_dp import DELTA_GROWTH, gdp_epsilon
+from dpsynth.accounting.measures import DELTA_GROWTH, gdp_epsilon
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.accounting.rounding import PI, float_down, float_up
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

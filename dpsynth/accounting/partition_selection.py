@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from dpsynth.accounting.gaussian_dp import continuous_variance
-from dpsynth.accounting.normal_tail import EXACT, TAIL_ERROR, density, mills_ratio
-from dpsynth.accounting.rounding import PI, float_up
+from dpsynth.accounting.amount import PI, float_up
+from dpsynth.accounting.measures import EXACT, TAIL_ERROR, continuous_variance, density, mills_ratio
 
 _FAR = 40
 """Deviations beyond which the normal tail is below every double."""

@@ -11,10 +11,10 @@ from functools import lru_cache
 from math import ceil, inf, nextafter
 from typing import TypeVar
 
+from dpsynth.accounting.amount import float_down, float_up
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.accounting.rounding import float_down, float_up
 
 _Kind = TypeVar("_Kind", LaplaceEvent, GaussianEvent, ExponentialEvent, SelectionEvent)
 

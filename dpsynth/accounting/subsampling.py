@@ -33,9 +33,8 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.amount import Amount, float_up
+from dpsynth.accounting.events import Guarantee
 
 _EXACT = Context(prec=120)
 _MARGIN = Fraction(1, 10**60)

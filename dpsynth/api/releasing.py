@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import get_args
 
 from dpsynth.api.keys import address, spec_of
-from dpsynth.bundle.frames import Library
+from dpsynth.bundle.csv_files import Library
 from dpsynth.config import Spec
 from dpsynth.config.privacy import Ledger
 from dpsynth.errors import ConfigError, DpsynthError, Paused
 from dpsynth.ledger.ledger import Ledger as LedgerBook
 from dpsynth.pipeline.beginning import DEFAULT_REQUEST, Request
-from dpsynth.pipeline.ending import Ending
 from dpsynth.pipeline.folders import unfinished_journal
 from dpsynth.pipeline.inputs import MemoryTable
+from dpsynth.pipeline.release_run import Ending
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.spine import run
 

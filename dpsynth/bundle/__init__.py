@@ -1,7 +1,7 @@
 """Post-processing: from answers, a model and a synthetic table to a bundle that is safe to hand over."""
 
 from dpsynth.bundle.bundle import MANIFEST, commit, write_public
-from dpsynth.bundle.csv_safety import neutralise, restore
+from dpsynth.bundle.csv_files import neutralise, restore
 from dpsynth.bundle.publication import Publication
 from dpsynth.statistics.provenance import Provenance
 from dpsynth.statistics.tables import StatisticRequest, StatisticTable, compute_statistics

@@ -14,7 +14,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from dpsynth.bundle.csv_safety import neutralise
+from dpsynth.bundle.csv_files import neutralise
 from dpsynth.bundle.row_files import TABLE, table_names
 
 FILE = "croissant.json"

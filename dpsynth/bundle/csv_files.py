@@ -4,6 +4,21 @@ The writer of pyarrow.csv would quote every text or none; a synthetic table shou
 table.
 
 Invariant: every text and every column name has passed ``neutralise``.
+
+Neutral text cells, which no spreadsheet can take for a formula.
+
+A spreadsheet runs a cell of a CSV file that begins with = + - or @ (their full-width
+forms included, and white space or invisible characters in front of them), and splits one
+that begins with a tab or a line break. Such a text gets an apostrophe in front, which
+spreadsheets show as text. So that the rule can be undone, a text that begins with an
+apostrophe gets one more. Numbers are left as they are, "-5", "-$1,234.50" and "-00:30" among
+them: digits and their separators are no formula.
+
+Invariant: ``restore(neutralise(texts))`` is ``texts``, for every text.
+
+Tables as frames of the library that their reader uses: pandas, Polars or pyarrow.
+
+Invariant: a missing cell stays missing, whatever the column's type.
 """
 
 from __future__ import annotations
@@ -12,19 +27,73 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import floor, log10
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsynth.bundle.csv_safety import neutralise
+from dpsynth.columns.number_texts import parse_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Library = Literal["pandas", "polars", "pyarrow"]
+"""Libraries whose tables come back as their own; all others get frames of pandas."""
+
+
+def frame_of(table: pa.Table, library: Library = "pandas") -> pd.DataFrame:
+    """A table as a frame of a library; by its annotation, one of pandas.
+
+    In pandas types are nullable if cells may be missing, dates are datetime64, ordered categories an ordered
+    Categorical, times of day datetime.time.
+    """
+    if library == "pyarrow":
+        return cast("pd.DataFrame", table)
+    if library == "polars":
+        import polars  # type: ignore[import-not-found,unused-ignore]
+
+        return cast("pd.DataFrame", polars.from_arrow(table))
+    import pandas as pd
+
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return table.to_pandas(types_mapper=nullable.get, date_as_object=False)
+
+
+GUARD = "'"
+
+_RISKY = "^(?:'|[\\t\\r\\n]|[\\s\\p{Z}\\p{C}]*[=+\\-@\uff1d\uff0b\uff0d\uff20])"
+
+_SPELT_NUMBER = "^[+-][$€£¥]?[0-9][0-9.,:' _\u00a0\u202f]*[%€£¥$]?$"
+
+
+def neutralise(texts: pa.StringArray) -> pa.StringArray:
+    """Texts with an apostrophe in front of those that a spreadsheet might run; null stays null."""
+    risky = pc.match_substring_regex(texts, _RISKY)
+    if not pc.any(risky).as_py():
+        return texts
+    plain_number = pa.array(~np.isnan(parse_numbers(texts)))
+    harmless = pc.or_(plain_number, pc.match_substring_regex(texts, _SPELT_NUMBER))
+    guarded = pc.binary_join_element_wise(GUARD, texts, "")
+    return pc.if_else(pc.and_not(risky, harmless), guarded, texts)
+
+
+def restore(texts: pa.StringArray) -> pa.StringArray:
+    """The texts that ``neutralise`` was given: the first apostrophe of each is dropped."""
+    return pc.if_else(pc.starts_with(texts, GUARD), pc.utf8_slice_codeunits(texts, 1), texts)
+
 
 _NEEDS_QUOTES = r'[",\r\n]|^\s|\s$'
+
 _ROWS_AT_ONCE = 100_000
+
 _BYTES_AT_ONCE = 1 << 30
 """Bytes of lines that are made at a time, at most; an array of texts has fewer than 2^31."""
+
 _PARTS = 1 << 13
 """Distinct parts of lines that are made beforehand, at most: they stay in the processor's cache."""
+
 _DIGITS = 9
 
 

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from dpsynth.accounting.group import group_amount
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.neighbours import EVENT, ROW, left_unprotected, neighbours_in_words
-from dpsynth.accounting.rounding import float_up
-from dpsynth.bundle.audiences import audiences_in_words
-from dpsynth.bundle.publication import Publication
-from dpsynth.columns.calendar_parts import invents_time_of_day
+from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.neighbours import EVENT, ROW, group_amount, left_unprotected, neighbours_in_words
+from dpsynth.bundle.publication import Publication, audiences_in_words
+from dpsynth.columns.calendar_codec import invents_time_of_day
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.figures import guess_percent, odds_factor, rounded_up
-from dpsynth.statistics.merged_values import merged_columns
 from dpsynth.statistics.public_estimates import cautions_with_public_marginals
-from dpsynth.statistics.structure_tree import Paths
+from dpsynth.statistics.structure_tree import Paths, merged_columns
 from dpsynth.statistics.tables import StatisticTable, listed
 from dpsynth.strategy.evidence.public_table import cautions_with_public
 from dpsynth.strategy.evidence.reused import cautions_with, guarantee_with

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from dpsynth.accounting.group import of_groups, other_relation
-from dpsynth.bundle.checksums import sha256_of
+from dpsynth.accounting.neighbours import of_groups, other_relation
 from dpsynth.bundle.explanation import (
     assumption,
     cautions,
@@ -23,9 +22,9 @@ from dpsynth.bundle.explanation import (
     not_protected,
 )
 from dpsynth.bundle.publication import Publication
+from dpsynth.bundle.signature import sha256_of
 from dpsynth.columns.public_schema import public_schema
-from dpsynth.statistics.merged_values import merged_columns
-from dpsynth.statistics.structure_tree import largest, tree_facts
+from dpsynth.statistics.structure_tree import largest, merged_columns, tree_facts
 from dpsynth.strategy.evidence.reused import guarantee_with
 
 FORMAT = "dpsynth bundle 2"

@@ -2,13 +2,19 @@
 
 Invariant: a page shows every name as text, whatever it holds. The report runs no script and fetches nothing;
 its content security policy forbids both.
+
+A self-contained page of HTML, shown in place by a notebook.
+
+Invariant: the page is shown in a frame of its own that runs no script and reaches nothing around it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import cast
 
@@ -21,19 +27,46 @@ from dpsynth.bundle.report_source import ReportSource, ShownColumn
 from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.bundle.row_files import table_names
 from dpsynth.columns.column import Column
-from dpsynth.columns.derived import Derived
-from dpsynth.columns.layout import Part
+from dpsynth.columns.layout import Derived, Part
 from dpsynth.columns.public_schema import type_name
 from dpsynth.columns.surrogates import Surrogates
 from dpsynth.page_templates import environment
-from dpsynth.statistics.pair_relations import COLOURS, pair_view
-from dpsynth.statistics.structure_tree import branches_of, largest
+from dpsynth.statistics.structure_tree import COLOURS, branches_of, largest, pair_view
 from dpsynth.statistics.tables import listed
 from dpsynth.statistics.verdict import USES, Judgement
 
+
+@dataclass(frozen=True, repr=False)
+class InlinePage:
+    """A page that a notebook shows.
+
+    Attributes:
+        path: the file of the page.
+        height: height of its frame, in pixels.
+    """
+
+    path: Path
+    height: int = 700
+
+    def __repr__(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def _repr_html_(self) -> str:
+        """A frame that holds the whole page."""
+        page = escape(self.path.read_text(encoding="utf-8"))
+        return (
+            f'<iframe srcdoc="{page}" sandbox style="width:100%;border:0" height="{self.height}" '
+            f'title="{escape(self.path.name)}"></iframe>'
+        )
+
+
 _LABELS_SHOWN = 6
+
 _MERGED_SHOWN = 24
+
 _PAIR = 2
+
 _WORST = 20
 
 

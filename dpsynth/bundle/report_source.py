@@ -18,13 +18,13 @@ from typing import cast
 
 import pyarrow as pa
 
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.bundle.csv_safety import restore
+from dpsynth.accounting.events import Guarantee
+from dpsynth.bundle.csv_files import restore
 from dpsynth.columns.domain import Clique
 from dpsynth.errors import ConfigError
 from dpsynth.statistics import exam
-from dpsynth.statistics.pair_relations import PairError
 from dpsynth.statistics.sampled_estimates import SampledUnits
+from dpsynth.statistics.structure_tree import PairError
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.statistics.verdict import Verdict
 

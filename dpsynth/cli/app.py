@@ -2,6 +2,8 @@
 
 Invariant: an error of ours is one plain paragraph on stderr with its own exit code; a
 traceback appears only with --debug.
+
+The commands that wings add, each imported when it is called for.
 """
 
 from __future__ import annotations
@@ -13,19 +15,58 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, recipient_commands
-from dpsynth.cli.manifest_command import manifest
 from dpsynth.cli.plan_command import plan
 from dpsynth.cli.printing import say_what_the_terminal_can
-from dpsynth.cli.report_command import report
-from dpsynth.cli.wing_commands import CommandsOfAll
+from dpsynth.cli.recipient_commands import manifest, report
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, spelt_out
+from dpsynth.wing import Wing, at, wings
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context
+
+
+class CommandsOfAll(TyperGroup):
+    """The core's commands, then those of the wings."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Their names, in the order of the help."""
+        return [*super().list_commands(ctx), *(name for wing in wings() for name in wing.commands)]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """A command, imported now if a wing adds it."""
+        if cmd_name not in self.commands:
+            wing = next((wing for wing in wings() if cmd_name in wing.commands), None)
+            if wing is not None:
+                self.commands[cmd_name] = _loaded(wing, cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """The command that is meant. Where there is none, all are loaded, to name the nearest."""
+        if self.get_command(ctx, args[0]) is None:
+            for name in self.list_commands(ctx):
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
+
+def _loaded(wing: Wing, name: str) -> Command:
+    added = at(wing.commands[name])
+    if not isinstance(added, typer.Typer):
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(name, rich_help_panel=wing.title)(cast(Callable[..., None], added))
+        added = alone
+    command = get_command(added)
+    assert isinstance(command, TyperCommand | TyperGroup)
+    command.rich_help_panel = wing.title
+    return command
+
 
 app = typer.Typer(
     cls=CommandsOfAll,
@@ -34,7 +75,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Differentially private synthetic data releases.",
 )
-
 app.add_typer(ledger_commands.app, name="ledger")
 app.command()(plan)
 app.add_typer(recipient_commands.app)
@@ -42,6 +82,7 @@ app.command()(report)
 app.command()(manifest)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
+
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
 
 
@@ -125,7 +166,7 @@ def run(  # noqa: PLR0913 (options of a command)
     signal.signal(signal.SIGTERM, _interrupt)
     if rehearse:
         from dpsynth.cli import rehearsal
-        from dpsynth.cli.arrow_start import let_arrow_start_without_pandas
+        from dpsynth.cli.printing import let_arrow_start_without_pandas
 
         let_arrow_start_without_pandas()
 

@@ -22,11 +22,10 @@ from dpsynth.errors import ConfigError, DpsynthError
 
 if TYPE_CHECKING:
     from dpsynth.config import Spec
-    from dpsynth.ledger.balance import Balance
+    from dpsynth.ledger.balance import Balance, Ticks
     from dpsynth.ledger.ledger import Ledger
-    from dpsynth.ledger.runway import Ticks
     from dpsynth.ledger.views import AccountView
-    from dpsynth.pipeline.ending import Ending
+    from dpsynth.pipeline.release_run import Ending
 
 app = typer.Typer(no_args_is_help=True, help="What was spent on each dataset, and what is left.")
 
@@ -94,11 +93,11 @@ def show(
     """Show what was spent on each dataset, and how long its cap lasts; of a dataset named, each release."""
     found = _views(_place(ledger, head, config, dataset))
     if as_json:
-        from dpsynth.ledger.facts import facts
+        from dpsynth.ledger.views import facts
 
         print(json_text([facts(view) for view in found]))
         return
-    from dpsynth.ledger.terminal import console, print_account, print_summary
+    from dpsynth.ledger.page import console, print_account, print_summary
 
     out = console()
     for number, view in enumerate(found):
@@ -237,7 +236,7 @@ def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
     """End a release that will not be finished, charged with its journal, or in full if that is no bound."""
     place = _place(ledger, head, config)
     why = _said(reason)
-    from dpsynth.pipeline.ending import Ending
+    from dpsynth.pipeline.release_run import Ending
 
     ending = Ending.of(place.open(), release_id, lambda: journal or _journal(place.spec, out, release_id))
     print(ending.sentence)
@@ -265,7 +264,7 @@ def abandon_of(config: Path, out: Path, release_id: str) -> None:
             )
         return path
 
-    from dpsynth.pipeline.ending import Ending
+    from dpsynth.pipeline.release_run import Ending
 
     ending = Ending.of(place.open(), release_id, found)
     print(ending.sentence)
@@ -362,7 +361,7 @@ def _nothing(book: Ledger) -> ConfigError:
 
 def _releases_left(account: Balance) -> str:
     """Number of releases that still fit, as the beginning of a sentence."""
-    from dpsynth.ledger.runway import runway
+    from dpsynth.ledger.balance import runway
 
     road = runway(account, datetime.now(UTC).date())
     if road is None:
@@ -371,7 +370,7 @@ def _releases_left(account: Balance) -> str:
 
 
 def _fits(account: Balance) -> int:
-    from dpsynth.ledger.runway import runway
+    from dpsynth.ledger.balance import runway
 
     road = runway(account, datetime.now(UTC).date())
     return 0 if road is None else road.fits

@@ -1,18 +1,102 @@
 """The commands of a recipient, who has the public folder of a bundle: verify, query, sample; and keygen.
 
 Invariant: they parse, call and print; what they print goes to standard output as a whole, or not at all.
+
+``dpsynth report``: the report of a bundle, made anew from its public folder alone.
+
+Invariant: a report in a public folder is never replaced by one that its manifest's checksum doesn't fit.
+
+``dpsynth manifest``: a bundle's manifest, as it is or as an entry of the deployments registry.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError
+from dpsynth.wing import Point
+
+
+def report(
+    bundle: Annotated[Path, typer.Argument(help="A release's folder, or its folder public/ alone.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write it; left out: report.html in the public folder.")
+    ] = None,
+) -> None:
+    """Write a release's report anew, from its public files alone."""
+    from jinja2 import TemplateError
+
+    from dpsynth.bundle.pages import report_html
+    from dpsynth.bundle.report_source import REPORT, damaged, read_source
+
+    public = public_folder(bundle)
+    source = read_source(public)
+    try:
+        page = report_html(source).encode("utf-8")
+    except (ValueError, LookupError, TypeError, AttributeError, TemplateError):
+        raise damaged(public) from None
+    if out is None:
+        out = public / REPORT
+        listed = source.checksum(REPORT)
+        if listed is not None and listed != hashlib.sha256(page).hexdigest():
+            raise ConfigError(
+                "The report that this version of dpsynth makes is not the one whose checksum stands in "
+                f"{public / 'manifest.json'}: another version made the release, or a file of it was changed. "
+                "Write it elsewhere with --out FILE; the one in the bundle is left as it is."
+            )
+    try:
+        partial = out.with_name(f".{out.name}.partial")
+        partial.write_bytes(page)
+        partial.replace(out)
+    except OSError as error:
+        raise ConfigError(
+            f"{out} can't be written: {error.strerror}. Name another file with --out."
+        ) from None
+    print(out)
+
+
+def public_folder(bundle: Path) -> Path:
+    """The public folder of a bundle, which may be named itself."""
+    return bundle / "public" if (bundle / "public").is_dir() else bundle
+
+
+REGISTRY_ENTRY = Point[Callable[[Mapping[str, Any]], dict[str, object]]]("registry entry")
+"""From a manifest to an entry of the Differential Privacy Deployments Registry."""
+
+
+def manifest(
+    bundle: Annotated[Path, typer.Argument(help="A release's folder, or its folder public/ alone.")],
+    registry: Annotated[
+        bool,
+        typer.Option(
+            "--registry",
+            help="Print it as an entry of the Differential Privacy Deployments Registry, with NIST SP "
+            "800-226.",
+        ),
+    ] = False,
+) -> None:
+    """Print a release's manifest as JSON."""
+    from dpsynth.bundle.report_source import damaged, read_manifest
+
+    public = public_folder(bundle)
+    found = read_manifest(public)
+    if registry:
+        entry = REGISTRY_ENTRY.filled()
+        if entry is None:
+            raise ConfigError("--registry needs the wing proof, which is not installed here.")
+        try:
+            found = entry(found)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise damaged(public) from None
+    print(json_text(found))
+
 
 app = typer.Typer(add_completion=False)
 
@@ -73,7 +157,7 @@ def query(
 ) -> None:
     """Answer a question from what a bundle publishes: estimate, interval and basis; it costs no privacy."""
     from dpsynth.bundle.recipient import open_bundle
-    from dpsynth.bundle.recipient.set_overlap import Asked, default_memory
+    from dpsynth.bundle.recipient.query import Asked, default_memory
 
     if as_json and as_csv:
         raise ConfigError("--json and --csv contradict each other. Give one of them, or none.")
@@ -104,8 +188,7 @@ def sample(
 ) -> None:
     """Draw more synthetic rows from a bundle, refined like the released ones; it costs no privacy."""
     from dpsynth.bundle.recipient import open_bundle
-    from dpsynth.bundle.recipient.more_rows import more_rows
-    from dpsynth.bundle.recipient.row_files import print_rows, write_rows
+    from dpsynth.bundle.recipient.more_rows import more_rows, print_rows, write_rows
 
     opened = open_bundle(bundle)
     tables = more_rows(opened, rows, given, seed)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from dpsynth.config import Spec, load
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.pipeline.progress import Tell, silently
 from dpsynth.pipeline.rehearsal import rehearsal_of
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.spine import run as run_release
+from dpsynth.pipeline.steps import Tell, silently
 
 
 def run(config: Path, out: Path, rows: int | None, period: str | None, resume: str | None) -> None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpsynth.cli.arrow_start import let_arrow_start_without_pandas
+from dpsynth.cli.printing import let_arrow_start_without_pandas
 from dpsynth.wing import Point
 
 if TYPE_CHECKING:
     from dpsynth.config import Spec
     from dpsynth.pipeline.beginning import Request
+
 
 NEVER_CHECKED: Point[Callable[[Path, Spec], str]] = Point("never checked")
 """From a config's file and its spec to a sentence if it was never checked against its table, or ""."""
@@ -57,8 +58,8 @@ def run_plainly(wanted: Wanted) -> Path:
     """Run the steps as plain functions; the bundle's folder."""
     let_arrow_start_without_pandas()
     from dpsynth.config import load
-    from dpsynth.pipeline.progress import lines_for_steps
     from dpsynth.pipeline.spine import run
+    from dpsynth.pipeline.steps import lines_for_steps
 
     spec = _noted(load(wanted.config, source=wanted.source))
     request = replace(wanted.request, notice=_unchecked(wanted, spec))
@@ -76,7 +77,7 @@ def run_flow(wanted: Wanted) -> Path:
     let_arrow_start_without_pandas()
     from dpsynth.config import load
     from dpsynth.pipeline.beginning import check_beginning
-    from dpsynth.pipeline.progress import lines_for_steps
+    from dpsynth.pipeline.steps import lines_for_steps
 
     spec = _noted(load(wanted.config, source=wanted.source))
     check_beginning(spec, wanted.request)

@@ -13,11 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_values import Intervals, Texts, Truths, exact_texts
-from dpsynth.columns.codec import INVALID, Codes, readings_of
-from dpsynth.columns.formula_kinds import Kind
+from dpsynth.columns.codec import INVALID, Codes, Intervals, Readings, Texts, Truths, exact_texts, readings_of
+from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import listed_numbers, parse_numbers
-from dpsynth.columns.reading import Readings
 
 _TRUTHS = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1,
            "false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "off": 0}  # fmt: skip

@@ -6,11 +6,26 @@ alone, so that a new kind changes none of them.
 
 Invariant: cells are declared or were paid for, never read off the table, and every text has
 a code: that of a cell, or INVALID. Encoding never raises on a value.
+
+Values of the cells of a column's partition, as rules use them.
+
+Invariant: a value that a cell decodes to is among the values given for it here.
+
+Places of rows in the array of a clique, by their codes.
+
+Invariant: places are those of a flat array in C order, in an integer type that holds them.
+
+Readings: how a codec takes a text.
+
+Invariant: a reading follows from the text and the declaration alone. It changes no code; it tells codes that
+several kinds of texts share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol
 
 import numpy as np
@@ -18,10 +33,129 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_values import CellValues
-from dpsynth.columns.formula_kinds import Kind
-from dpsynth.columns.reading import Reading, Readings
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.expression import Kind
 from dpsynth.columns.sums import Steps
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Numbers, or moments and durations in microseconds, between two ends.
+
+    Attributes:
+        low, high: float64[cells], the ends, which are values themselves.
+        spacing: of moments, the distance of neighbouring values in microseconds; None of all others.
+    """
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    spacing: float | None = None
+
+    @property
+    def single(self) -> bool:
+        """True if each cell has one value."""
+        return bool((self.low == self.high).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Truths:
+    """Truth values, one a cell.
+
+    Attributes:
+        true: bool[cells].
+    """
+
+    true: NDArray[np.bool_]
+
+    @property
+    def single(self) -> bool:
+        """True: each cell has one value."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts.
+
+    Attributes:
+        holding: for a text, the cells that may hold it, bool[cells].
+        exact: the one text of each cell, where each has but one.
+    """
+
+    holding: Callable[[str], NDArray[np.bool_]]
+    exact: tuple[str, ...] | None = None
+
+    @property
+    def single(self) -> bool:
+        """True if each cell has one value."""
+        return self.exact is not None
+
+
+CellValues = Intervals | Truths | Texts
+
+
+def exact_texts(texts: tuple[str, ...]) -> Texts:
+    """One text a cell.
+
+    >>> exact_texts(("F", "M")).holding("M").tolist()
+    [False, True]
+    """
+    return Texts(lambda text: np.array([own == text for own in texts], dtype=np.bool_), texts)
+
+
+def cells_of(
+    columns: Mapping[str, NDArray[np.unsignedinteger]], domain: Domain, clique: Clique, rows: int
+) -> NDArray[np.integer]:
+    """The cell of every row in the flat array of a clique.
+
+    Args:
+        columns: the codes of some rows, by column.
+        domain: the domain of the columns.
+        clique: the clique.
+        rows: number of rows.
+    """
+    if len(clique) == 1:
+        return columns[clique[0]]
+    cells = domain.cells(clique)
+    # Narrow integers are faster to compute.
+    number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
+    cell = np.zeros(rows, dtype=number)
+    for i, column in enumerate(clique):
+        if i > 0:
+            np.multiply(cell, number.type(domain.sizes[column]), out=cell)
+        np.add(cell, columns[column], out=cell, casting="unsafe")
+    return cell
+
+
+Readings = NDArray[np.int8]
+"""A ``Reading`` for each text, int8[texts]."""
+
+
+class Reading(IntEnum):
+    """The outcome of a codec's reading of a text."""
+
+    VALUE = 0
+    """As the value that it says."""
+    BELOW = 1
+    """As the first value, which it lies below."""
+    ABOVE = 2
+    """As the last value, which it lies above."""
+    OTHER = 3
+    """As one of all other values."""
+    NONE = 4
+    """As no value of the column."""
+
+
+def clipped(numbers: NDArray[np.float64], low: float, high: float) -> Readings:
+    """Readings of numbers, of which NaN is no value.
+
+    >>> clipped(np.array([1.0, 2.0, 9.0, np.nan]), 2.0, 5.0).tolist()
+    [1, 0, 2, 4]
+    """
+    choices = [np.isnan(numbers), numbers < low, numbers > high]
+    readings = [Reading.NONE, Reading.BELOW, Reading.ABOVE]
+    return np.select(choices, readings, Reading.VALUE).astype(np.int8)
+
 
 INVALID = -1
 """Code of a text that is no value of the column: an empty, a malformed or an undeclared one."""

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_values import Intervals
-from dpsynth.columns.codec import INVALID, Codec, Codes, recorded_name
+from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, recorded_name
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.search import Search
 

@@ -15,11 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_values import Intervals
-from dpsynth.columns.codec import INVALID, Codes, drawn_between
-from dpsynth.columns.formula_kinds import Kind
+from dpsynth.columns.codec import INVALID, Codes, Intervals, Readings, clipped, drawn_between
+from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import parse_numbers
-from dpsynth.columns.reading import Readings, clipped
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 """Lengths of a cell, in seconds."""

@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_values import Intervals
-from dpsynth.columns.codec import Codes
+from dpsynth.columns.codec import Codes, Intervals
 from dpsynth.columns.column import Column, codes_of
 from dpsynth.columns.layout import DrawnRows, Layout
 

@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsynth.columns.expression import Expression, Literal, Reference
-from dpsynth.columns.formula_kinds import (
+from dpsynth.columns.expression import (
     MOMENTS,
     MOST_DECIMALS,
     SPANS,
+    Expression,
     Kind,
+    Literal,
+    Reference,
     kind_of,
     moment_of,
     whole_literal,

@@ -4,19 +4,49 @@ A model takes any ``Observation``. A release may write down as its own answers o
 was charged to the journal, or an ``ExactTotal``; public counts and evidence have other types.
 
 Invariant: all of them are public. Everything after a measurement is post-processing.
+
+Public estimates of marginals, with which a curator compares the private table.
+
+Marginals of a synthetic table that are examined, and how far a noisy distance of one may be off.
+
+Invariant: public facts only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import pi, sqrt
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.noises import noise_named
 from dpsynth.columns.domain import Clique
+
+
+class Estimates(Protocol):
+    """Estimated counts of any marginal."""
+
+    def marginal(self, clique: Clique) -> NDArray[np.float64]:
+        """Estimated counts, axes in the clique's order."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A digest that changes whenever an estimate does."""
+        ...
+
+
+@runtime_checkable
+class ManyEstimates(Protocol):
+    """Estimates of many marginals together, at less work than one by one."""
+
+    def marginals(self, cliques: Sequence[Clique]) -> Mapping[Clique, NDArray[np.float64]]:
+        """Estimated counts by clique, axes in its order."""
+        ...
+
 
 RANDOMISED = "randomised response"
 """Noise of answers that respondents randomise themselves: about normal, as a sum over many respondents."""
@@ -159,3 +189,26 @@ class DenoisedCounts(Observation):
 
 OwnAnswer = Measurement | ExactTotal
 """The types of a release's own answers."""
+
+Kind = Literal["pair", "statistic", "triple"]
+
+OUTSIDE = 0.05
+"""Chance that a distance lies outside of its limits; each pair of limits holds by itself."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A marginal of the exam.
+
+    Attributes:
+        kind: "pair", "statistic" (a requested table of three columns or more) or "triple" (drawn at random).
+        clique: its columns, in table order.
+    """
+
+    kind: Kind
+    clique: Clique
+
+
+def reach(noise: str, scale: float) -> float:
+    """Half the width of the 95 % interval of a noisy distance, in rows."""
+    return noise_named(noise).deviations(1, OUTSIDE / 2) * sqrt(noise_variance(noise, scale))

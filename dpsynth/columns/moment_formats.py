@@ -4,6 +4,10 @@ The grain of a format is the finest unit that it writes; moments are counted in 
 
 Invariant: a moment that is written in a format is read back as the same moment, and a text that names no day
 of the calendar is no moment.
+
+Moments as the numbers that formats write and read: years, months, days, hours ...
+
+Moments are numpy's datetime64; times of day are moments of 1970-01-01.
 """
 
 from __future__ import annotations
@@ -16,8 +20,73 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from dpsynth.columns.moment_fields import MONTHS, Fields, Moments, months_of, whole_numbers
+Moments = NDArray[np.datetime64]
+
+Numbers = NDArray[np.int64]
+
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August",
+          "September", "October", "November", "December")  # fmt: skip
+
+
+def whole_numbers(texts: dict[str, pa.StringArray], name: str, absent: int) -> Numbers:
+    """A field as numbers; ``absent`` where the text or the pattern lacks it."""
+    if name not in texts:
+        return np.array([absent], dtype=np.int64)
+    # The fields of a text that does not match are empty, and so are those that it leaves out.
+    digits = pc.replace_with_mask(texts[name], pc.equal(texts[name], ""), pa.scalar(str(absent)))
+    return np.asarray(pc.cast(digits, pa.int64()))
+
+
+def months_of(names: pa.StringArray) -> Numbers:
+    """1 to 12, or 0 for a word that is no month."""
+    months = [name.lower() for name in MONTHS]
+    lower = pc.utf8_lower(names)
+    long = pc.index_in(lower, pa.array(months))
+    short = pc.index_in(lower, pa.array([name[:3] for name in months]))
+    spot = pc.fill_null(pc.coalesce(long, short), -1)
+    return np.asarray(spot.to_numpy(zero_copy_only=False), dtype=np.int64) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """The fields of moments by format code; intermediate fields are computed once."""
+
+    moments: Moments
+
+    @cached_property
+    def _years(self) -> Moments:
+        return self._months.astype("M8[Y]")
+
+    @cached_property
+    def _months(self) -> Moments:
+        return self._days.astype("M8[M]")
+
+    @cached_property
+    def _days(self) -> Moments:
+        return self.moments.astype("M8[D]")
+
+    @cached_property
+    def _seconds(self) -> Numbers:
+        return (self.moments.astype("M8[s]") - self._days.astype("M8[s]")).astype(np.int64)
+
+    def of(self, code: str) -> Numbers:
+        """The number of a code for each moment."""
+        if code in ("%Y", "%y"):
+            year = self._years.astype(np.int64) + 1970
+            return year % 100 if code == "%y" else year
+        if code in ("%m", "%b", "%B"):
+            return self._months.astype(np.int64) % 12 + 1
+        if code == "%d":
+            return (self._days - self._months.astype("M8[D]")).astype(np.int64) + 1
+        if code == "%f":
+            return (self.moments - self.moments.astype("M8[s]")).astype(np.int64)
+        if code in ("%H", "%I", "%p"):
+            hour = self._seconds // 3600
+            return hour if code == "%H" else hour // 12 if code == "%p" else (hour + 11) % 12 + 1
+        return self._seconds // 60 % 60 if code == "%M" else self._seconds % 60
+
 
 MomentKind = Literal["date", "datetime", "time"]
 
@@ -48,23 +117,32 @@ _PATTERNS = {
     "%S": "(?P<second>[0-9]{1,2})",
     "%f": "(?P<fraction>[0-9]{1,9})",
 }
+
 _UNPADDED = {"%-m": "%m", "%-d": "%d", "%-H": "%H", "%-I": "%I"}
+
 _NUMBER_OF_TIME = r"^0*(?P<digits>[0-9]{1,4})(?:\.0*)?$"
 """A number in the format ``hhmm``, perhaps written by a program that takes it for a decimal one."""
+
 _END_OF_DAY = "2400"
+
 CODES = (*_PATTERNS, *_UNPADDED)
 """The codes that a format may hold; those with a hyphen write no leading zero."""
 
 _GRAIN_OF = {"%Y": 0, "%y": 0, "%m": 1, "%b": 1, "%B": 1, "%d": 2, "%H": 3, "%I": 3, "%p": 3,
              "%M": 4, "%S": 5, "%f": 6}  # fmt: skip
+
 _NAMES = {"%b", "%B", "%p"}
+
 _DIGITS = set(_PATTERNS) - _NAMES
+
 _PIECES = re.compile(r"%-?[A-Za-z%]|[^%]+|%")
 
 _ISO_DAY = "(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+
 _ISO_TIME = (
     "(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
 )
+
 _ISO_PATTERNS: dict[MomentKind, str] = {
     "date": f"^{_ISO_DAY}(?:[T ].*)?$",
     "datetime": f"^{_ISO_DAY}(?:[T ]{_ISO_TIME}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})?)?$",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dpsynth.columns.calendar_parts import parts_of
+from dpsynth.columns.calendar_codec import parts_of
 from dpsynth.columns.column import Column
-from dpsynth.columns.derived import Derived
-from dpsynth.columns.formula_kinds import Kind
-from dpsynth.columns.layout import Layout, Part
+from dpsynth.columns.expression import Kind
+from dpsynth.columns.layout import Derived, Layout, Part
 from dpsynth.columns.surrogates import Surrogates
 
 _TYPES = {pa.int64(): "integer", pa.float64(): "number", pa.bool_(): "boolean", pa.string(): "text"}

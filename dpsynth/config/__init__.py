@@ -6,10 +6,9 @@ The configuration is the only input; no private data can reach this package.
 from dpsynth.config.compiled import CompiledSpec, compiled
 from dpsynth.config.grammar import Spec
 from dpsynth.config.loading import from_mapping, load, load_unreviewed
-from dpsynth.config.period import Period, Reuse
+from dpsynth.config.period import Period, Reuse, Schedule
 from dpsynth.config.privacy import Cap, Ledger, Person, Privacy, Row, Split
 from dpsynth.config.publication import Publish, Sample
-from dpsynth.config.schedule import Schedule
 from dpsynth.config.source import Source
 from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean
 from dpsynth.config.structure import Structure

@@ -10,8 +10,7 @@ from decimal import Decimal
 
 from pydantic_core import PydanticCustomError
 
-from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Number, Whole
-from dpsynth.config.section import refused
+from dpsynth.config.section import EMPTY, Checked, JsonSchema, Number, Whole, refused
 
 MAX_DOMAIN_SIZE = 10_000
 ONE_A_VALUE = 128

@@ -23,15 +23,20 @@ from dpsynth.columns.calendar_codec import (
     unit_number,
 )
 from dpsynth.columns.column import Column
-from dpsynth.columns.moment_fields import Moments
-from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind
+from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind, Moments
 from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
-from dpsynth.config.declaration import Declared, Described, column_of
-from dpsynth.config.expected import EXPECTED_HELP, Expected
-from dpsynth.config.missing import MISSING_HELP, Missing, check_default
-from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text, one_of
+from dpsynth.config.declaration import (
+    EXPECTED_HELP,
+    MISSING_HELP,
+    Declared,
+    Described,
+    Expected,
+    Missing,
+    check_default,
+    column_of,
+)
 from dpsynth.config.schema_reading import spanned
-from dpsynth.config.section import Later, Section, refused
+from dpsynth.config.section import EMPTY, Checked, Choice, JsonSchema, Later, Section, Text, one_of, refused
 
 _FORMAT_HELP = "How cells are written, in strptime's codes such as %d/%m/%Y. Left out: ISO 8601, {iso}."
 _LONGEST_FORMAT = 60

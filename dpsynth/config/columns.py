@@ -15,14 +15,12 @@ from pydantic_core import CoreSchema, core_schema
 
 from dpsynth.columns.layout import Layout
 from dpsynth.config.calendar_columns import DateColumn, DatetimeColumn, TimeColumn
-from dpsynth.config.category_columns import BooleanColumn, CategoryColumn, OrderedColumn
+from dpsynth.config.category_columns import BooleanColumn, CategoryColumn, IdentifierColumn, OrderedColumn
 from dpsynth.config.declaration import Declaration
 from dpsynth.config.derived_columns import DerivedColumn
 from dpsynth.config.duration_columns import DurationColumn
-from dpsynth.config.identifier_columns import IdentifierColumn
 from dpsynth.config.numeric_columns import IntegerColumn, NumberColumn
-from dpsynth.config.scalars import one_of
-from dpsynth.config.section import Section, nearest, refused
+from dpsynth.config.section import Section, nearest, one_of, refused
 from dpsynth.config.text_columns import TextColumn
 
 KINDS: Mapping[str, type[Declaration]] = {

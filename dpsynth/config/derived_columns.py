@@ -12,15 +12,12 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.columns.derived import Derived
-from dpsynth.columns.expression import parse, references
-from dpsynth.columns.formula_kinds import MOST_DECIMALS
+from dpsynth.columns.expression import MOST_DECIMALS, parse, references
+from dpsynth.columns.layout import Derived
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
-from dpsynth.config.declaration import Declared, Described
-from dpsynth.config.missing import cell_text
-from dpsynth.config.number_notation import FORMAT_HELP, NumberNotation, form_of
-from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text, Whole
-from dpsynth.config.section import Section, refused
+from dpsynth.config.declaration import Declared, Described, cell_text
+from dpsynth.config.numeric_columns import FORMAT_HELP, NumberNotation, form_of
+from dpsynth.config.section import EMPTY, Checked, JsonSchema, Section, Text, Whole, refused
 
 _LARGEST_INTEGER = 10**15
 

@@ -14,12 +14,19 @@ from pydantic import Field, model_validator
 from dpsynth.columns.column import Column
 from dpsynth.columns.duration_codec import FORMATS, UNITS, DurationCodec, grain_of, read_durations
 from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
-from dpsynth.config.declaration import Declared, Described, column_of
-from dpsynth.config.expected import EXPECTED_HELP, Expected
-from dpsynth.config.missing import MISSING_HELP, Missing, cell_text, check_default
-from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema
+from dpsynth.config.declaration import (
+    EXPECTED_HELP,
+    MISSING_HELP,
+    Declared,
+    Described,
+    Expected,
+    Missing,
+    cell_text,
+    check_default,
+    column_of,
+)
 from dpsynth.config.schema_reading import spanned
-from dpsynth.config.section import Later, Section, refused
+from dpsynth.config.section import EMPTY, Checked, Choice, JsonSchema, Later, Section, refused
 
 _LONGEST = 10**12
 

@@ -12,8 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text
-from dpsynth.config.section import Section, refused
+from dpsynth.config.section import EMPTY, Checked, JsonSchema, Section, Text, refused
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(KB|MB|GB|TB)", re.IGNORECASE)

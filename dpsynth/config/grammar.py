@@ -2,12 +2,25 @@
 
 Invariant: a Spec is a public value. It is made from the configuration alone, before any data
 are read. Every Spec can be run: keys for features that don't exist yet are refused.
+
+Checks that the columns of the synthetic table fit together: formulas, maps and names.
+
+Invariant: a layout that passes can be decoded for every draw.
+
+Checks that the rules of a configuration can be kept, each by itself and all together.
+
+Invariant: some row obeys all rules that pass, as far as the columns' values are public.
+
+Sampling of units: the settings that it can't be had with.
+
+Invariant: a config with ``privacy.sample_rate`` can be run, and every number that it publishes counts the
+error of sampling.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import prod
 from typing import Annotated, ClassVar, Self
@@ -15,42 +28,224 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from dpsynth.columns.column import Column
-from dpsynth.columns.layout import Layout
-from dpsynth.columns.rules import RuleRefused, condition_of
+from dpsynth.columns.expression import Reference
+from dpsynth.columns.layout import Derived, FormulaRefused, Layout, companion
+from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, condition_of, rules_of, witness_of
 from dpsynth.columns.search import ValueSearch
-from dpsynth.config.audiences import Audience, Promise, check_audiences, promises_of, with_largest_epsilon
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
+from dpsynth.config.declaration import check_expected
 from dpsynth.config.engine import Engine
-from dpsynth.config.expected import check_expected
 from dpsynth.config.files.place import same_table
-from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.local import TRUSTS, Local, Trust, check_local, refuse_central_keys, refuse_local_keys
-from dpsynth.config.methods import METHODS
-from dpsynth.config.period import Period, Reuse
-from dpsynth.config.privacy import Ledger, Person, Privacy
-from dpsynth.config.public_marginals import PublicMarginalSpec, public_marginals_of
-from dpsynth.config.public_table import PublicTableSpec
+from dpsynth.config.period import Period, Reuse, Schedule
+from dpsynth.config.privacy import (
+    Audience,
+    Ledger,
+    Person,
+    Privacy,
+    Promise,
+    check_audiences,
+    promises_of,
+    with_largest_epsilon,
+)
+from dpsynth.config.public_marginals import PublicMarginalSpec, PublicTableSpec, public_marginals_of
 from dpsynth.config.publication import Publish, Sample
-from dpsynth.config.review import Unreviewed, refuse_unreviewed
-from dpsynth.config.rule_checks import check_rules
-from dpsynth.config.sampling import check_sampling
-from dpsynth.config.scalars import EMPTY, Choice, Text
-from dpsynth.config.schedule import Schedule
-from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
+from dpsynth.config.section import (
+    EMPTY,
+    Choice,
+    Section,
+    Text,
+    Unreviewed,
+    nearest,
+    refuse_unreviewed,
+    refused,
+    unrepeated,
+    without_default,
+)
 from dpsynth.config.source import InMemory, Source
-from dpsynth.config.structure import Structure
+from dpsynth.config.structure import METHODS, Structure
 from dpsynth.errors import ConfigError
 from dpsynth.wing import Point
 
+_RATE = ("privacy", "sample_rate")
+
+KINDS = ("crosstab", "mean")
+"""The kinds of statistics whose intervals count the error of sampling."""
+
+
+def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
+    """Refuse settings that a secret sample can't be had with, or for which nobody has shown that it can."""
+    privacy = spec.privacy
+    if privacy.sample_rate is None:
+        return
+    if privacy.neighbours != "add_remove":
+        raise refused(
+            "must be left out with neighbours: replace_one. There the number of rows is public, and that of "
+            "a secret sample is not; and the sample protects by whether a unit is in it, which is what "
+            "add_remove hides. Use neighbours: add_remove",
+            *_RATE,
+        )
+    if isinstance(privacy.unit, Person) and privacy.unit.per is not None:
+        raise refused(
+            "must be left out with unit.per: a person would be in the sample with all periods or with none, "
+            "so her periods are not in it independently of each other",
+            *_RATE,
+        )
+    if privacy.delta is not None and privacy.delta >= privacy.sample_rate:
+        raise refused(
+            f"must be above privacy.delta, {privacy.delta}: the sample is asked at delta divided by it",
+            *_RATE,
+        )
+    if spec.audiences:
+        raise refused(
+            "must be left out with audiences: a sample for several of them is not supported", *_RATE
+        )
+    if spec.reuse.same_period or spec.reuse.earlier_periods:
+        raise refused(
+            "must be left out with reuse: earlier answers are about other rows than those of a new sample",
+            *_RATE,
+        )
+    for key in ("public_table", "public_marginals"):
+        if getattr(spec, key):
+            raise refused(
+                f"must be left out with {key}: what is public is about all rows, and the answers are about a "
+                "sample",
+                *_RATE,
+            )
+    if privacy.split is not None and privacy.split.exam:
+        raise refused(
+            "must be 0 with privacy.sample_rate: the exam would tell how near the synthetic table is to the "
+            "sample, and not to the table",
+            "privacy",
+            "split",
+            "exam",
+        )
+    if privacy.split is not None and privacy.split.cutoff:
+        raise refused(
+            "must be 0 with privacy.sample_rate: its intervals would leave out the error of sampling",
+            "privacy",
+            "split",
+            "cutoff",
+        )
+    if privacy.split is not None and privacy.split.statistics:
+        raise refused(
+            "must be 0 with privacy.sample_rate: all statistics are by counts there",
+            "privacy",
+            "split",
+            "statistics",
+        )
+    for column in columns.values():
+        if isinstance(column.search, ValueSearch):
+            raise refused(
+                "must be false with privacy.sample_rate: finding values has a delta of its own, which is not "
+                "amplified together with the rest. List all values",
+                "columns",
+                column.name,
+                "open",
+            )
+    for i, statistic in enumerate(spec.publish.statistics):
+        if statistic.kind not in KINDS or statistic.condition is not None:
+            raise refused(
+                f"is not supported with privacy.sample_rate, which has intervals for {' and '.join(KINDS)} "
+                "without a condition. dpsynth query answers other questions about counts from the bundle",
+                "publish",
+                "statistics",
+                i,
+            )
+
+
+def check_layout(layout: Layout) -> None:
+    """Refuse formulas that can't be computed, maps with gaps, and a name that is used twice.
+
+    Paths in errors start at the top of the configuration.
+    """
+    parts = {part.name: part for part in layout.parts}
+    try:
+        _ = layout.kinds
+    except FormulaRefused as error:
+        guess = "" if error.unknown is None else nearest(error.unknown, parts)
+        raise refused(f"{error}{guess}", "columns", error.column, "formula") from None
+    for column in layout.columns:
+        if column.part_of and column.name in parts:
+            words = f"is the name of a part of '{column.part_of}' that is measured; rename it"
+            raise refused(words, "columns", column.name)
+        if column.distinct and not column.part_of and companion(column.name) in parts:
+            words = f"is the name of the column for the missing markers of '{column.name}'; rename it"
+            raise refused(words, "columns", companion(column.name))
+    for part in parts.values():
+        if isinstance(part, Derived) and part.map and isinstance(part.formula, Reference):
+            looked_up = parts[part.formula.column]
+            if isinstance(looked_up, Column):
+                _map_suits(part, looked_up)
+
+
+def _map_suits(derived: Derived, column: Column) -> None:
+    """Refuse a map that leaves out a value of a closed list, or lists one that isn't there."""
+    if not column.codec.closed:
+        return
+    path, values = ("columns", derived.name, "map"), column.codec.labels
+    keys = [key for key, _ in derived.map]
+    unknown = next((key for key in keys if key not in values), None)
+    if unknown is not None:
+        raise refused(
+            f"lists '{unknown}', which is no value of '{column.name}'{nearest(unknown, values)}", *path
+        )
+    left_out = next((value for value in values if value not in keys), None)
+    if left_out is not None and derived.other is None:
+        raise refused(f"leaves out '{left_out}', a value of '{column.name}'; add it, or give other", *path)
+
+
+_SECTION = "constraints"
+
+
+def check_rules(written: Sequence[str], layout: Layout) -> Rules:
+    """The rules that are written as texts; refused if no row was found that obeys them.
+
+    Paths in errors start at the top of the configuration.
+    """
+    try:
+        rules = rules_of(written, layout)
+    except RuleRefused as error:
+        guess = nearest(error.unknown, error.known) if error.unknown else ""
+        raise refused(f"{error}{guess}", _SECTION, error.number) from None
+    searched = {column.name for column in layout.columns if column.search is not None}
+    public = {n for n in range(len(written)) if searched.isdisjoint(rules.columns(n))}
+    found = witness_of(Checks(rules.only(public), layout))
+    if isinstance(found, Unobeyed):
+        raise _unobeyed(found.numbers, rules)
+    return rules
+
+
+def _unobeyed(numbers: tuple[int, ...], rules: Rules) -> Exception:
+    advice = "Rows were tried that hold a value in every column, but those of which a rule says 'is missing'"
+    if len(numbers) == 1:
+        return refused(
+            f"is obeyed by no row of the declared values that was found. {advice}", _SECTION, *numbers
+        )
+    if len(numbers) == 2:
+        other, number = numbers
+        words = f"and {_SECTION}[{other}], '{rules.written[other]}', leave no row of the declared values"
+        return refused(f"{words}: none was found that obeys both. {advice}", _SECTION, number)
+    listed = ", ".join(f"'{rules.written[number]}'" for number in numbers)
+    words = f"leave no row of the declared values: none was found that obeys {listed} together"
+    return refused(f"{words}. {advice}", _SECTION)
+
+
 MAX_COLUMNS = 2_000
+
 MAX_CELLS = 10_000_000
+
 MAX_GROUPS = 10_000
+
 MAX_RULES = 200
+
 LOUD_EPSILON = 10
+
 NAMELESS = (
     "the ledger knows a table in memory by its name alone. Give it one, the same whenever it is released"
 )
+
 LOUD_DELTA = Decimal("1e-4")
 
 CHECK_OF_VIEWS: Point[Callable[[Publish, Mapping[str, Column]], None]] = Point("check of views")

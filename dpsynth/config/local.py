@@ -13,8 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.scalars import Choice, Number, Whole
-from dpsynth.config.section import Section, refused
+from dpsynth.config.section import Choice, Number, Section, Whole, refused
 
 Trust = Literal["central", "local"]
 Protocol = Literal["auto", "warner", "two_coin", "k_ary", "unary", "hashing"]

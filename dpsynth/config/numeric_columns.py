@@ -2,6 +2,23 @@
 
 Invariant: the bins follow from the declaration alone, by exact arithmetic, and each holds at
 least one value that the column can take.
+
+Bins of numbers that nobody declared: of one width, or growing by a constant factor away from zero.
+
+Amounts of money, counts and sizes differ by factors, so bins of one width between 0 and a large number
+would put nearly all of them into the first. Growing bins have room for all sizes: each is as many times as
+wide as the one before. Zero and both ends have bins of their own: zero because many amounts are zero, the
+ends because all values beyond them count as the ends.
+
+Bins are given by their starts, in units of a column's last decimal; the last start is the largest value,
+alone in its bin.
+
+Invariant: the starts follow from the declaration alone. They are numbers of few digits, so that they
+don't depend on a machine's rounding.
+
+Notation of numbers in cells: leading zeros, separators, signs of currency.
+
+Invariant: a number that a notation writes is read back as the same number.
 """
 
 from __future__ import annotations
@@ -11,46 +28,206 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, log10
 from typing import Annotated, ClassVar, Literal, Self, cast
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from dpsynth.columns.column import Column
+from dpsynth.columns.number_texts import PLAIN, NumberFormat
 from dpsynth.columns.numeric_codec import NumericCodec, default_decimals
 from dpsynth.columns.search import Edges, NumberSearch
 from dpsynth.config.bins import BOUNDS_HELP, DEFAULT_BINS, EDGES_HELP, ONE_A_VALUE, WITHIN_HELP, Bins
-from dpsynth.config.declaration import Declared, Described, column_of
-from dpsynth.config.expected import EXPECTED_HELP, Expected
-from dpsynth.config.growing_bins import (
-    FEWEST_GROWING,
-    FEWEST_ON_BOTH_SIDES,
-    equal_starts,
-    growing_starts,
-    grows,
+from dpsynth.config.declaration import (
+    EXPECTED_HELP,
+    MISSING_HELP,
+    Declared,
+    Described,
+    Expected,
+    Missing,
+    Rule,
+    check_default,
+    column_of,
 )
-from dpsynth.config.missing import MISSING_HELP, Missing, Rule, check_default
-from dpsynth.config.number_notation import FORMAT_HELP, NumberNotation, form_of
-from dpsynth.config.scalars import Choice, Number, Whole
 from dpsynth.config.schema_reading import edges_of, format_of, number_bins, whole_bins
-from dpsynth.config.section import Section, refused, without_default
+from dpsynth.config.section import (
+    Checked,
+    Choice,
+    JsonSchema,
+    Number,
+    Section,
+    Whole,
+    refused,
+    without_default,
+)
 from dpsynth.config.yaml_reader import Value
 
+WIDE = 500
+"""Bins grow from this ratio of the largest size to the smallest on; sizes below 1 count as 1."""
+
+FEWEST_GROWING = 3
+
+FEWEST_ON_BOTH_SIDES = 5
+
+_PART = 100_000
+"""Start of the growth: one unit, or this part of the largest size if that is more."""
+
+
+def grows(low: float, high: float) -> bool:
+    """True if bins between two ends grow unless something else is declared.
+
+    >>> grows(0, 100), grows(0, 2_500_000), grows(1900, 2100), grows(-1000, 50)
+    (False, True, False, True)
+    """
+    nearest = 0 if low < 0 < high else min(abs(low), abs(high))
+    return max(abs(low), abs(high)) >= WIDE * max(nearest, 1)
+
+
+def growing_starts(low: int, high: int, bins: int) -> list[int]:
+    """Starts of bins that grow away from zero; fewer than asked for where there are few units.
+
+    >>> growing_starts(0, 1000, 8)
+    [0, 1, 3, 10, 32, 100, 320, 1000]
+    >>> growing_starts(-100, 1000, 9)
+    [-100, -99, -9, 0, 1, 6, 32, 180, 1000]
+
+    Args:
+        low: the least value.
+        high: the largest value, above ``low``.
+        bins: number of bins, at least 3; at least 5 with zero between the ends.
+    """
+    if high - low < bins:
+        return list(range(low, high + 1))
+    if high <= 0:
+        return _mirrored(growing_starts(-high, -low, bins))
+    if low >= 0:
+        return [low, *_inner(low + 1, high, bins - 2), high]
+    sizes = log10(high + 1), log10(1 - low)
+    above = min(max(2, round((bins - 1) * sizes[0] / sum(sizes))), bins - 3)
+    below = growing_starts(0, -low, bins - above)
+    return [*_mirrored(below), *growing_starts(0, high, above + 1)[1:]]
+
+
+def _inner(first: int, end: int, bins: int) -> list[int]:
+    """Starts of bins from a number above zero to one below ``end``."""
+    starts, aim = [first], float(max(first, end // _PART))
+    if aim > first and bins > 1:
+        starts.append(round(aim))
+    more = bins - len(starts)
+    # Enough digits to distinguish tenths of a bin.
+    digits = max(1, ceil(1 - log10(max((end / aim) ** (1 / (more + 1)) - 1, 1e-15))))
+    for left in range(more, 0, -1):
+        aim = max(aim * (end / aim) ** (1 / (left + 1)), starts[-1] + 1)
+        starts.append(max(round(float(f"{aim:.{digits}e}")), starts[-1] + 1))
+    return [start for start in starts if start < end]
+
+
+def _mirrored(starts: list[int]) -> list[int]:
+    """Starts of the bins of the negated values."""
+    return [-starts[-1], *(1 - start for start in reversed(starts[1:]))]
+
+
+def equal_starts(low: int, high: int, bins: int) -> list[int]:
+    """Starts of bins of one width, up to rounding, between ends that have bins of their own.
+
+    >>> equal_starts(0, 100, 6)
+    [0, 1, 25, 50, 75, 100]
+
+    Args:
+        low: the least value.
+        high: the largest value, above ``low``.
+        bins: number of bins, at least 3.
+    """
+    if high - low < bins:
+        return list(range(low, high + 1))
+    inner = [low + i * (high - low) // (bins - 2) for i in range(1, bins - 2)]
+    return [low, low + 1, *(start for start in inner if start > low + 1), high]
+
+
+FORMAT_HELP = "How numbers are written. Left out: plainly, such as -1234.5."
+
+_THOUSANDS = (",", ".", " ", "'", "_")
+
+
+class Around(Checked):
+    """A short text in front of a number or behind it."""
+
+    def check(self, value: object) -> str:
+        """The text."""
+        if not isinstance(value, str) or not 1 <= len(value) <= 20 or not value.isprintable():
+            raise refused("must be a text of 1 to 20 printable characters, such as '$'")
+        if any(letter.isdigit() or letter in "=+-@" for letter in value):
+            raise refused("must not hold digits, nor any of = + - @")
+        return value
+
+    def json_schema(self) -> JsonSchema:
+        """A string."""
+        return {"type": "string", "minLength": 1, "maxLength": 20}
+
+
+class NumberNotation(Section):
+    """Notation of numbers."""
+
+    width: Annotated[int, Whole(at_least="1", at_most="18")] | None = Field(
+        default=None, description="Digits before the decimals, at least; zeros fill up: 00042."
+    )
+    thousands: Annotated[str, Choice(_THOUSANDS)] | None = Field(
+        default=None, description="Sign between groups of three digits: 1,234."
+    )
+    decimal: Annotated[str, Choice((".", ","))] | None = Field(
+        default=None, description="Sign before the decimals. Left out: a full stop."
+    )
+    prefix: Annotated[str, Around()] | None = Field(
+        default=None, description="Text in front of the digits: $12."
+    )
+    suffix: Annotated[str, Around()] | None = Field(default=None, description="Text behind the digits: 12 %.")
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.thousands == (self.decimal or "."):
+            raise refused(f"must differ from the decimal sign, which is '{self.decimal or '.'}'", "thousands")
+        if self.width is not None and self.thousands is not None:
+            raise refused("can't be combined with thousands", "width")
+        if self.prefix is not None and self.prefix != self.prefix.lstrip():
+            raise refused("must not begin with a blank; cells are read without", "prefix")
+        if self.suffix is not None and self.suffix != self.suffix.rstrip():
+            raise refused("must not end in a blank; cells are read without", "suffix")
+        return self
+
+    def form(self) -> NumberFormat:
+        """The declared format."""
+        given = {key: value for key, value in self.model_dump().items() if value is not None}
+        return NumberFormat(**given)
+
+
+def form_of(declared: NumberNotation | None) -> NumberFormat:
+    """The declared format, or the plain one."""
+    return PLAIN if declared is None else declared.form()
+
+
 _LARGEST_INTEGER = 10**15
+
 _LARGEST_STEP = 2**53
+
 _MAX_DECIMALS = 9
+
 _SOUGHT_DECIMALS = 2
 """Default number of decimals of columns with private bounds or growing bins."""
+
 _PUBLIC_EDGES = (None, "equal", "log")
 
 _WholeBound = Annotated[int, Whole(at_least=str(-_LARGEST_INTEGER), at_most=str(_LARGEST_INTEGER))]
+
 _Bound = Annotated[Decimal, Number()]
+
 _Bounds = Annotated[Literal["private"], Choice(("private",))]
+
 _Within = Annotated[
     Literal["linear", "uniform"],
     Choice(("linear", "uniform"), renamed=(("sloped", "linear"), ("even", "uniform"))),
 ]
+
 _Edges = Annotated[Literal["log"] | Edges, Choice(("equal", "log", "quantiles", "tree"))]
 
 

@@ -1,6 +1,10 @@
 """Public marginals: totals that a release need not measure and must agree with.
 
 Invariant: a file of totals is part of the config, read with it and never again.
+
+The section of a public table, which gives evidence of the relations between columns.
+
+Invariant: the section names the file and never opens it.
 """
 
 from __future__ import annotations
@@ -19,14 +23,36 @@ from pydantic import Field, PrivateAttr, model_validator
 from dpsynth.columns.codec import INVALID
 from dpsynth.columns.column import Column
 from dpsynth.columns.public_marginals import Contradiction, PublicMarginal, PublicMarginals
-from dpsynth.config.scalars import ColumnName, Number, Text
-from dpsynth.config.section import Section, refused, unrepeated
+from dpsynth.config.section import ColumnName, Number, Section, Text, refused, unrepeated
+from dpsynth.config.source import TableFile
+
+
+class PublicTableSpec(TableFile):
+    """A table that is public already: a sample of the same population, or an earlier synthetic table."""
+
+    path: Annotated[str, Text("the path of a file", longest=4000)] = Field(
+        description="A .csv, .parquet or .xlsx file with some or all of the columns, spelt as in the private "
+        "table. Its rows must be public: what they say goes into the release as it is, and nothing "
+        "protects them. Never the private table, nor a part of it."
+    )
+
+    @classmethod
+    def _written_out(cls, values: object) -> object:
+        return {"path": values} if isinstance(values, str) else values
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        self.check_format()
+        return self
+
 
 MAX_CELLS = 1_000_000
 """Largest number of cells of a public marginal, and of lines of a file."""
+
 _NUMBERS = ("count", "share")
 
 Cell = tuple[tuple[str, ...], Decimal]
+
 Numbers = Mapping[str, Annotated[Decimal, Number(at_least="0", at_most="1e12")]]
 
 

@@ -1,7 +1,7 @@
 """Kinds of statistics that a configuration may ask for, each a declaration under a word of its own.
 
 All of them are computed from noisy answers and cost nothing, but for a mean or a sum that is measured by a
-noisy sum (``dpsynth.plan.sums``). ``dpsynth.statistics.computations`` has the computation of each kind.
+noisy sum (``dpsynth.plan.questions``). ``dpsynth.statistics.computations`` has the computation of each kind.
 
 Invariant: a declaration names public facts only; ``cliques`` are the columns that it counts together.
 """
@@ -27,8 +27,19 @@ from pydantic import (
 
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import parse, references
-from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text
-from dpsynth.config.section import Section, nearest, refused, unrepeated
+from dpsynth.config.section import (
+    EMPTY,
+    Checked,
+    Choice,
+    ColumnName,
+    JsonSchema,
+    Number,
+    Section,
+    Text,
+    nearest,
+    refused,
+    unrepeated,
+)
 from dpsynth.errors import ConfigError
 
 MOST_GROUPED = 3

@@ -16,16 +16,23 @@ from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.search import PrefixSearch
-from dpsynth.columns.text_codec import TextCodec, every_prefix
-from dpsynth.columns.text_patterns import Alphabets, alphabets, regex_of, texts_of
+from dpsynth.columns.text_codec import Alphabets, TextCodec, alphabets, every_prefix, regex_of, texts_of
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.category_columns import Categories
-from dpsynth.config.declaration import Declared, Described, column_of
-from dpsynth.config.expected import EXPECTED_HELP, Expected
-from dpsynth.config.missing import MISSING_HELP, Missing, check_default, distinct_of, markers_of
-from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text, Whole
+from dpsynth.config.declaration import (
+    EXPECTED_HELP,
+    MISSING_HELP,
+    Declared,
+    Described,
+    Expected,
+    Missing,
+    check_default,
+    column_of,
+    distinct_of,
+    markers_of,
+)
 from dpsynth.config.schema_reading import value_labels
-from dpsynth.config.section import Section, refused
+from dpsynth.config.section import EMPTY, Checked, JsonSchema, Section, Text, Whole, refused
 from dpsynth.config.yaml_reader import Value
 
 DEFAULT_MOST = 1000

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.config.files.workbook import iso_duration
+from dpsynth.config.files.opening import iso_duration
 
 _PARTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Decimals of a second in each unit of Arrow's durations."""

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.columns.number_texts import is_number
-from dpsynth.columns.person_ids import NOBODY, NUMBERS, canonical_id
+from dpsynth.columns.surrogates import NOBODY, NUMBERS, canonical_id
 from dpsynth.curator.cell_texts import distinct_cells
 from dpsynth.curator.counting import blocks
 

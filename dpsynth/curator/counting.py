@@ -18,7 +18,7 @@ from contextvars import ContextVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_places import cells_of
+from dpsynth.columns.codec import cells_of
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.work_shares import telling
 

@@ -24,9 +24,9 @@ from dpsynth.columns.number_texts import NumberFormat
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.search import NumberSearch
 from dpsynth.curator import noise, partition_selection
+from dpsynth.curator.coded_columns import TextCounts
 from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
-from dpsynth.curator.kept_texts import TextCounts
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
 from dpsynth.errors import BudgetRefused
 

@@ -24,7 +24,7 @@ from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.sums import Centring
-from dpsynth.curator.kept_texts import TextCounts
+from dpsynth.curator.coded_columns import TextCounts
 
 
 class Engine(Protocol):

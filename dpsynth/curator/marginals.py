@@ -19,9 +19,9 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.clique_unions import unions
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
+from dpsynth.columns.workload import unions
 from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter

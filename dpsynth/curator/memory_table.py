@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.config.files.header import require_columns, spelling_advice
-from dpsynth.config.files.workbook import iso_duration
+from dpsynth.config.files.opening import iso_duration
 from dpsynth.curator.cell_texts import Batch, is_text, readable, text_of
 from dpsynth.errors import SourceError
 from dpsynth.work_shares import telling

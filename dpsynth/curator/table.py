@@ -13,15 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_places import cells_of
+from dpsynth.columns.codec import cells_of
 from dpsynth.columns.column import Column, codes_of, domain_of
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.sums import Centring
-from dpsynth.curator.coded_columns import ALL_IN_MEMORY, Room, looked_up
+from dpsynth.curator.coded_columns import ALL_IN_MEMORY, Room, TextCounts, Texts, looked_up
 from dpsynth.curator.counting import added_up, counted
-from dpsynth.curator.kept_texts import TextCounts, Texts
 
 
 @dataclass(frozen=True, eq=False, repr=False)

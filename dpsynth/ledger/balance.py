@@ -4,25 +4,52 @@ Invariant: a release counts for its whole reservation until it has ended, and fr
 it at that end (``dpsynth.accounting.cost.charge``). The used, the remaining and the fitting budget all
 follow the account's privacy filter (``dpsynth.ledger.privacy_filter``), with costs rounded up and
 remainders rounded down.
+
+The runway of a cap: the number of further releases like the last one that fit, and their dates.
+
+Invariant: it is a forecast, made of the account and the calendar alone. No decision depends on it.
+
+The account of a private table: found by the table's source, or named by the config.
+
+A table is known by what it is, not by the name of a configuration's file: a copy of a configuration counts in
+the account of its table. The ledger has the source of each release, and looks for the account in this order:
+
+1.  by ``ledger.dataset``, if the configuration declares it;
+2.  by the source: the account that has releases of it;
+3.  by the release's name: the account that has releases of that name, as where the same configuration is run
+    on the next file. If the files are about other people, that counts more than is needed, never less;
+4.  a new account, named after the file.
+
+A second account for a source is refused, as it would give the same people a second cap. The one exception is
+declared, with its reason, and stays on record: the release is about other people (``ledger.other_people``).
+
+A source is the same however it is spelt: links, hard links and URLs of this machine lead to one account
+(``same_table``). A copy of a file is another source. The rows of a query have no source at all. Both are
+known by nothing but the name that the owner declares.
+
+Invariant: the answer follows from the configuration, the ledger's rows and the files that these name, within
+the transaction that reserves, so that two first releases of one source get one account.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from math import inf, isqrt
+from pathlib import PurePath
 from typing import Literal
 
-from dpsynth.accounting.amount import Amount, digits
+from dpsynth.accounting.amount import Amount, digits, float_down, float_up
 from dpsynth.accounting.cost import Cost, charge, planned
-from dpsynth.accounting.group import group_cost
 from dpsynth.accounting.measures import Measure
+from dpsynth.accounting.neighbours import group_cost
 from dpsynth.accounting.noises import LAPLACE
-from dpsynth.accounting.rounding import float_down, float_up
 from dpsynth.columns.slices import Slice
-from dpsynth.ledger.identity import Table
+from dpsynth.config.files.place import same_table
+from dpsynth.errors import ConfigError
 from dpsynth.ledger.privacy_filter import (
     Counted,
     Figures,
@@ -34,6 +61,103 @@ from dpsynth.ledger.privacy_filter import (
     total_of,
     within,
 )
+
+_UNCHARGED = "Nothing was read and nothing was charged."
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A private table, as a configuration presents it to the ledger.
+
+    Attributes:
+        dataset: the declared name of its account; "" where none is.
+        source: its resolved path or address; "" for a table in memory.
+        release: the name of the release.
+        other_people: the reason why it may have an account beside that of its source; "" where none is given.
+    """
+
+    dataset: str
+    source: str
+    release: str
+    other_people: str = ""
+
+
+def dataset_of(table: Table, accounts: Sequence[Balance], ledger: str) -> str:
+    """The name of a table's account, recorded or new.
+
+    Args:
+        table: the table.
+        accounts: all accounts of the ledger.
+        ledger: its name, for messages.
+
+    Raises:
+        ConfigError: the table has an account of another name, or it can't be told which account it has.
+    """
+    of_source = [
+        a.dataset for a in accounts if table.source and any(same_table(table.source, s) for s in a.sources)
+    ]
+    if not table.dataset:
+        return _found(table, of_source, accounts, ledger)
+    if of_source and table.dataset not in of_source and not table.other_people:
+        raise ConfigError(
+            f"{table.source} has an account in the ledger {ledger}, {_listed(of_source)}, and this "
+            f"configuration names '{table.dataset}', which would give the same people a second cap. "
+            f"Write ledger.dataset: {of_source[0]}, or leave it out. Only if nobody in this release is in "
+            f"the releases of that dataset, say why with ledger.other_people, for the record. {_UNCHARGED}"
+        )
+    return table.dataset
+
+
+def _found(table: Table, of_source: Sequence[str], accounts: Sequence[Balance], ledger: str) -> str:
+    """The account of a table whose configuration names none."""
+    if not table.source:
+        raise ConfigError(
+            "ledger.dataset is missing: a table in memory has no path by which the ledger could know it. "
+            "Give it a name, the same in all releases of the same people."
+        )
+    of_release = [a.dataset for a in accounts if any(r.release == table.release for r in a.releases)]
+    for found in (of_source, of_release):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            what = table.source if found is of_source else f"Release '{table.release}'"
+            raise ConfigError(
+                f"{what} has several accounts in the ledger {ledger}: {_listed(found)}. Name the one that "
+                f"this release counts in with ledger.dataset. {_UNCHARGED}"
+            )
+    name = name_of(table.source)
+    taken = next((a for a in accounts if a.dataset == name), None)
+    unlocated = [a.dataset for a in accounts if a.predates_sources]
+    if taken is not None or unlocated:
+        known = (
+            f"has a dataset '{name}' of {', '.join(sorted(taken.sources)) or 'a table that is not recorded'}"
+            if taken is not None
+            else f"has datasets from a time when it did not record their sources: {_listed(unlocated)}"
+        )
+        raise ConfigError(
+            f"The ledger {ledger} does not know {table.source}, and {known}. If the same people are in "
+            "it, as where a table was moved or renamed, write its name as ledger.dataset; if this table is "
+            f"about other people, give it a name of its own there. {_UNCHARGED}"
+        )
+    return name
+
+
+def name_of(source: str) -> str:
+    """The name of a new account, from the name of a file.
+
+    >>> name_of("/srv/data/Visits of 2026.csv.gz")
+    'Visits-of-2026'
+    """
+    path = PurePath(source)
+    stem = PurePath(path.stem).stem if path.suffix.lower() in _COMPRESSED else path.stem
+    return re.sub(r"[^\w.-]+", "-", stem).strip("-.")[:100] or "table"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
 
 __all__ = ["Balance", "CapChange", "Filter", "ReleaseEntry", "Reservation", "State"]
 
@@ -420,3 +544,100 @@ def first_entry(entry: Reservation, on: date) -> ReleaseEntry:
         other_people=entry.other_people,
         audiences=entry.audiences,
     )
+
+
+FARTHEST = 500
+"""Largest number of releases that are given dates."""
+
+_GAPS = 12
+
+Ticks = Callable[[int], Sequence[date]]
+"""The dates of the next so many runs of a schedule."""
+
+
+@dataclass(frozen=True)
+class Runway:
+    """The releases that the cap still allows.
+
+    Attributes:
+        like: the last release of the account that counts; the forecast is of releases like it.
+        fits: number of further releases that fit.
+        disjoint: true if further releases are of new, disjoint parts of the table, which cost no more than
+            the dearest part does already. Their number has no limit then, and ``fits`` is the number of
+            further releases of the parts that were released before.
+        every: days from one release to the next: the mean over the last dozen; None where a schedule gives
+            the dates, or where there have not been two releases on two days.
+        due: dates of the next releases, the first that does not fit included; FARTHEST of them at most.
+    """
+
+    like: ReleaseEntry
+    fits: int
+    disjoint: bool
+    every: float | None
+    due: tuple[date, ...]
+
+    @property
+    def last(self) -> date | None:
+        """The date of the last release that fits; None where none fits, or where it has no date."""
+        return self.due[self.fits - 1] if 0 < self.fits <= len(self.due) else None
+
+    @property
+    def refused(self) -> date | None:
+        """The date of the first release that does not fit; None where it has no date."""
+        return self.due[self.fits] if self.fits < len(self.due) else None
+
+
+def runway(account: Balance, today: date, ticks: Ticks | None = None) -> Runway | None:
+    """The forecast of an account; None where no release of it counts for anything.
+
+    Args:
+        account: the account.
+        today: nothing is due before it.
+        ticks: dates by a schedule; left out, releases go on as often as they came.
+    """
+    counted = [r for r in account.releases if r.state != "abandoned" and r.reserved.amount.epsilon > 0]
+    if not counted:
+        return None
+    like = counted[-1]
+    fits = _fits(account, like)
+    disjoint = like.counted.part is not None and _fits_disjoint(account, like, like.counted.part)
+    wanted = min(fits + 1, FARTHEST)
+    if ticks is not None:
+        return Runway(like, fits, disjoint, None, tuple(ticks(wanted)))
+    every = _every([r.created for r in counted])
+    return Runway(like, fits, disjoint, every, _dates(like.created, every, today, wanted))
+
+
+def _fits(account: Balance, like: ReleaseEntry) -> int:
+    """The number of releases that fit if each reserves and in the end costs as much as the last one."""
+    if account.fits(like.reserved) < 1:
+        return 0
+    one_more = replace(like, state="reserved", cost=like.reserved, part=None, parallel=False, changed=None)
+    return 1 + replace(account, releases=(*account.releases, one_more)).fits(like.cost)
+
+
+def _fits_disjoint(account: Balance, like: ReleaseEntry, part: Slice) -> bool:
+    """True if a release like the last one fits, of a part that overlaps with none before."""
+    stops = [r.part.stop for r in account.releases if r.part is not None and r.part.stop is not None]
+    if part.stop is None:
+        labels = {r.part.label for r in account.releases if r.part is not None}
+        later = Slice(part.column, max(labels, key=len) + "~")
+    elif max(stops) < date.max:
+        later = Slice(part.column, "later", max(stops), date.max)
+    else:
+        return False
+    return account.allows(like.reserved, later)
+
+
+def _every(created: Sequence[date]) -> float | None:
+    recent = created[-(_GAPS + 1) :]
+    days = (recent[-1] - recent[0]).days
+    return days / (len(recent) - 1) if days > 0 else None
+
+
+def _dates(last: date, every: float | None, today: date, wanted: int) -> tuple[date, ...]:
+    if every is None:
+        return ()
+    first = max(every, float((today - last).days))
+    days = (first + i * every for i in range(wanted))
+    return tuple(last + timedelta(days=ahead) for ahead in days if ahead <= (date.max - last).days)

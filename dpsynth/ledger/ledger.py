@@ -18,36 +18,413 @@ Amounts are exact. A caller that converts a float rounds a cost up and a cap dow
 
 SQLAlchemy takes a third of a second to import: import this module where it is needed. Its arguments and
 results are values of ``dpsynth.ledger.balance``, without SQLAlchemy.
+
+Readings and changes of the ledger: every row checked, and committed rows noted in the head file.
+
+Invariant: no caller reads or changes a ledger whose chain is broken, whose rows contradict each other, or
+which its head file contradicts; and committed rows are in the head file before further rows are added.
+
+The ledger as it was at one time, in memory: what it knows, and what it would answer to a release.
+
+Invariant: all answers follow from the same rows. Only a reservation decides, within its own transaction.
+
+The head file: the hash of the ledger's last row, kept elsewhere, so that an older copy of it shows.
+
+The file has a line "<number> <hash>" for each time that rows were added. Lines are only ever added, each in
+one write and never changed, so that processes need no lock for it and a file system may enforce it. A line
+that a crash or a full disk cut short stays as it is; its remaining part must match as well, and the next line
+begins on a new line.
+
+Invariant: a row that the file names was committed before. So a ledger that lacks this row, or has another row
+under its number, was restored from an older copy, or edited.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
+
+from sqlalchemy import Connection
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost, charge
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.ledger import contents, tables
-from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, first_balance
-from dpsynth.ledger.book import problems_of
-from dpsynth.ledger.chain import FIRST, Row, broken_links
-from dpsynth.ledger.head_file import HeadFile
-from dpsynth.ledger.reading import Reading
+from dpsynth.ledger import contents
+from dpsynth.ledger import store as tables
+from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, Table, dataset_of, first_balance
+from dpsynth.ledger.chain import FIRST, Fields, Kind, Row, broken_links
+from dpsynth.ledger.contents import Book, InvalidRow, problems_of
 from dpsynth.ledger.refusals import (
+    check_allowed,
     check_cap,
+    check_counted,
     check_end,
     check_holder,
+    check_protection,
     check_reason,
+    check_resumed,
     check_unit,
     taken_over,
 )
-from dpsynth.ledger.sessions import Page, Sessions, damaged
-from dpsynth.ledger.store import Store
+from dpsynth.ledger.store import Store, Stored
+
+_LINE = re.compile(rb"([1-9][0-9]{0,17})(?: ([0-9a-f]{0,64}))?")
+
+
+class HeadFile:
+    """The file, opened to add to it.
+
+    Raises:
+        ConfigError: it is missing, or can't be read and written.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        """Open the file.
+
+        Args:
+            path: its path.
+            create: true if it may be made; otherwise it must exist.
+        """
+        self._path = path
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0), 0o600)
+        except FileNotFoundError as error:
+            if create:
+                raise ConfigError(
+                    f"The ledger's head file {path} can't be made: {error.strerror}. Make its folder, or "
+                    "correct ledger.head."
+                ) from None
+            raise ConfigError(
+                f"The ledger's head file {path} is missing (ledger.head), so nobody can tell whether the "
+                "ledger is the newest copy. Bring it back. If there never was one, and the ledger is known "
+                f"to be whole, start it with: dpsynth ledger head --head {path}"
+            ) from None
+        except OSError as error:
+            raise ConfigError(f"The ledger's head file {path} can't be used: {error.strerror}.") from None
+
+    def __enter__(self) -> HeadFile:
+        """Itself, to be closed on leaving."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def lines(self) -> list[bytes]:
+        """The lines without their ends; ConfigError if the file can't be read."""
+        return [line for line in self._whole().split(b"\n") if line]
+
+    def problems(self, rows: Sequence[Row], lines: Sequence[bytes]) -> Iterator[str]:
+        """The lines that contradict the rows, in words.
+
+        Args:
+            rows: the ledger's.
+            lines: the file's, read while these were all rows.
+        """
+        hashes = {row.number: str(row.hash) for row in rows}
+        for at, line in enumerate(lines, start=1):
+            found = _LINE.fullmatch(line)
+            if found is None:
+                yield f"line {at} of the head file {self._path}: it was changed"
+                continue
+            number, digest = int(found[1]), (found[2] or b"").decode()
+            if number not in hashes:
+                yield (
+                    f"row {number}: the head file {self._path} has it, and the ledger has {len(rows)} rows. "
+                    "It was restored from an older copy, or rows were removed"
+                )
+            elif not hashes[number].startswith(digest):
+                yield (
+                    f"row {number}: it is another than the head file {self._path} has. The ledger was "
+                    "rewritten, or restored from another copy"
+                )
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add the last row, unless the file has it, and sync the file.
+
+        Raises:
+            ConfigError: it can't be written.
+        """
+        if not rows:
+            return
+        line = f"{rows[-1].number} {rows[-1].hash}".encode()
+        if line in self.lines():
+            return
+        whole = self._whole()
+        text = line + b"\n" if not whole or whole.endswith(b"\n") else b"\n" + line + b"\n"
+        try:
+            if os.write(self._file, text) < len(text):
+                raise OSError(None, "the disk that it is on is full")
+            os.fsync(self._file)
+            _sync_folder(self._path.absolute().parent)
+        except OSError as error:
+            raise ConfigError(
+                f"The ledger's head file {self._path} can't be written: {error.strerror}. Nothing was "
+                "changed in the ledger."
+            ) from None
+
+    def _whole(self) -> bytes:
+        try:
+            os.lseek(self._file, 0, os.SEEK_SET)
+            return os.read(self._file, os.fstat(self._file).st_size)
+        except OSError as error:
+            raise ConfigError(
+                f"The ledger's head file {self._path} can't be read: {error.strerror}."
+            ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    # Some file systems sync no folders.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class Page:
+    """The ledger as it is read or changed.
+
+    Attributes:
+        rows: as stored, and those that are added.
+        book: the accounts that they add up to.
+    """
+
+    def __init__(self, connection: Connection | None, rows: list[Row], book: Book) -> None:
+        """Open the book of these rows."""
+        self._connection = connection
+        self.rows = rows
+        self.book = book
+
+    def add(self, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, object]) -> None:
+        """Add a row, to the database too."""
+        assert self._connection is not None
+        last = self.rows[-1] if self.rows else None
+        row = tables.append(self._connection, last, kind, dataset, release_id, content)
+        self.book.enter(row)
+        self.rows.append(row)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Committed rows in which no fault was found, and their accounts; none of them is changed.
+
+    Attributes:
+        stored: the fields of the rows.
+        rows: the rows.
+        book: their accounts.
+    """
+
+    stored: Sequence[Fields]
+    rows: Sequence[Row]
+    book: Book
+
+
+class Sessions:
+    """Sessions of a ledger, each for one reading or one change; no connection is kept in between.
+
+    Each reads all rows. Those that are equal to the rows of the session before aren't hashed and added up
+    again, so that a run of a release pays for that once, however long its ledger is.
+    """
+
+    def __init__(self, store: Store, head: Path | None) -> None:
+        """Name a ledger and its head file, if one is kept. Neither is opened."""
+        self._store = store
+        self._head = head
+        self._checked = _Checked([], [], Book())
+
+    def reading(self, *, checking_head: bool = True) -> Page:
+        """The ledger to be read, checked against its head file if ``checking_head``.
+
+        Others wait only while the rows are fetched, not while they are checked and added up.
+        """
+        if not self._store.exists:
+            self.refuse_if_lost()
+            return Page(None, [], Book())
+        with ExitStack() as stack:
+            head, lines = None, list[bytes]()
+            with self._store.transaction() as connection:
+                stored = self._stored(connection)
+                if self._head is not None and checking_head and (stored.rows or self._head.exists()):
+                    head = stack.enter_context(HeadFile(self._head, create=False))
+                    # Later lines may name later rows.
+                    lines = head.lines()
+            page = self._page(None, stored)
+            if head is not None:
+                self.refuse(next(head.problems(page.rows, lines), None))
+            return page
+
+    @contextmanager
+    def changing(self, *, create: bool = False) -> Iterator[Page]:
+        """The ledger to be changed: committed if no error leaves the block, then noted in the head file."""
+        if not create and not self._store.exists:
+            self.refuse_if_lost()
+            yield Page(None, [], Book())
+            return
+        with ExitStack() as stack:
+            head = None
+            with self._store.transaction() as connection:
+                page = self._page(connection, self._stored(connection, create=create))
+                if self._head is not None:
+                    head = stack.enter_context(HeadFile(self._head, create=not page.rows))
+                    self.refuse(next(head.problems(page.rows, head.lines()), None))
+                    # What was committed before must be known elsewhere before anything comes on top of it.
+                    head.add(page.rows)
+                yield page
+            if head is not None:
+                # The rows are committed already: the next session adds the line that can't be added now.
+                with suppress(ConfigError):
+                    head.add(page.rows)
+
+    def _stored(self, connection: Connection, *, create: bool = False) -> Stored:
+        if tables.present(connection, self._store.name, own_file=self._store.own_file):
+            return tables.stored(connection)
+        if create:
+            tables.make(connection)
+        return Stored([], 0, FIRST)
+
+    def _page(self, connection: Connection | None, stored: Stored) -> Page:
+        before = self._checked
+        known = len(before.rows)
+        if stored.rows[:known] != before.stored:
+            before, known = _Checked([], [], Book()), 0
+        rows = [*before.rows, *(Row(*fields) for fields in stored.rows[known:])]
+        self.refuse(next(broken_links(rows, stored.counted, stored.hashed, known), None))
+        book = before.book.copy()
+        for row in rows[known:]:
+            try:
+                book.enter(row)
+            except InvalidRow as error:
+                raise damaged(self._store.name, str(error)) from error
+        self._checked = _Checked(stored.rows, rows, book)
+        return Page(connection, list(rows), book.copy())
+
+    def against_head(self, rows: Sequence[Row]) -> list[str]:
+        """The contradictions between the head file and the rows, in words."""
+        if self._head is None or not (rows or self._head.exists()):
+            return []
+        try:
+            with HeadFile(self._head, create=False) as head:
+                return list(head.problems(rows, head.lines()))
+        except ConfigError as error:
+            return [str(error)]
+
+    @property
+    def lost(self) -> bool:
+        """True if there is no ledger, but its head file.
+
+        The head file is looked for first. Another process may make both meanwhile, the ledger before that.
+        """
+        return self._head is not None and self._head.exists() and not self._store.exists
+
+    def refuse_if_lost(self) -> None:
+        """ConfigError where there is no ledger, but its head file names rows."""
+        if self._head is not None and self.lost:
+            with HeadFile(self._head, create=False) as head:
+                self.refuse(next(head.problems([], head.lines()), None))
+
+    def refuse(self, problem: str | None) -> None:
+        """ConfigError of a problem, if there is one."""
+        if problem is not None:
+            raise damaged(self._store.name, problem)
+
+
+def damaged(name: str, problem: str) -> ConfigError:
+    """The error of a damaged ledger; the problem begins with the number of its row."""
+    return ConfigError(
+        f"The ledger {name} is damaged at {problem}. Restore it from a copy that has every release in it; "
+        "dpsynth ledger verify says all that is wrong."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One reading of the ledger.
+
+    Attributes:
+        name: name of the ledger, for messages.
+        rows: the rows as they were stored.
+        book: the accounts that they add up to.
+    """
+
+    name: str
+    rows: Sequence[Row]
+    book: Book
+
+    def balance(self, dataset: str) -> Balance | None:
+        """A dataset's account, or None where the ledger has none of it."""
+        return self.book.balance(dataset)
+
+    def balances(self) -> tuple[Balance, ...]:
+        """Every dataset's account, in the order of their opening."""
+        return self.book.balances()
+
+    def release(self, release_id: str) -> ReleaseEntry | None:
+        """The entry of a release, or None where it was never reserved."""
+        return self.book.release(release_id)
+
+    def dataset_of(self, table: Table) -> str:
+        """The name of a table's account, recorded or new.
+
+        Raises:
+            ConfigError: the table has an account of another name, or it can't be told which account it has.
+        """
+        return dataset_of(table, self.balances(), self.name)
+
+    @property
+    def clock_behind(self) -> date | None:
+        """The date of the last row where the clock shows an earlier one, else None."""
+        last = date.fromisoformat(self.rows[-1].created) if self.rows else date.min
+        return last if last > tables.today() else None
+
+    def foreseen(self, entry: Reservation) -> ReleaseEntry | None:
+        """The entry that a reservation would return, or None where it would make one.
+
+        Raises:
+            BudgetRefused, ConfigError: where ``Ledger.reserve`` would.
+        """
+        return self.standing(self.named(entry))
+
+    def named(self, entry: Reservation) -> Reservation:
+        """The request with the name of its account; a recorded release keeps its own."""
+        recorded = self.release(entry.release_id)
+        if recorded is not None:
+            return replace(entry, dataset=entry.dataset or recorded.dataset)
+        return replace(entry, dataset=self.dataset_of(entry.table))
+
+    def standing(self, entry: Reservation) -> ReleaseEntry | None:
+        """As ``foreseen``, for a request with the name of its account."""
+        account = self.balance(entry.dataset)
+        if account is not None:
+            check_protection(entry, account)
+        if recorded := self.release(entry.release_id):
+            check_resumed(entry, recorded)
+            return recorded
+        if account is not None and (earlier := _of_occasion(entry, account)):
+            return earlier
+        today = tables.today()
+        opened = account or first_balance(entry, today)
+        check_counted(entry, opened)
+        check_allowed(entry, opened, self.name, today)
+        return None
+
+
+def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:
+    """The release that an occasion has had already."""
+    if entry.occasion is None:
+        return None
+    wanted = (entry.release, entry.occasion, entry.part)
+    same = (r for r in account.releases if (r.release, r.occasion, r.part) == wanted)
+    return next((r for r in same if r.state != "abandoned"), None)
+
 
 __all__ = ["Balance", "Ledger", "ReleaseEntry", "Reservation", "Row", "State", "Verified"]
 

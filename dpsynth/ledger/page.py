@@ -3,26 +3,408 @@
 Invariant: the page shows every name and reason as text, whatever it holds. It runs no script and fetches
 nothing; its content security policy forbids both. Everything on it is in the ledger, which holds nothing
 private; no bundle holds the page.
+
+The picture of a budget over time, with positions in per cent of the picture's width and height.
+
+Invariant: on every day the line shows the sum that the ledger counted on that day, a reservation in full
+until its release had ended.
+
+An account on a terminal, or as plain lines where the output goes elsewhere.
+
+Invariant: no name or reason can steer the terminal, whatever it holds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date
-from math import isfinite
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from math import ceil, floor, isfinite, log10
 
 from markupsafe import Markup, escape
+from rich.console import Console
+from rich.table import Table
 
 from dpsynth.accounting.amount import digits
 from dpsynth.accounting.comparison import NAMES
 from dpsynth.ledger import views
-from dpsynth.ledger.chart import Chart, chart
-from dpsynth.ledger.views import AccountView
+from dpsynth.ledger.balance import Balance, CapChange, Runway
+from dpsynth.ledger.privacy_filter import bound, total_of
+from dpsynth.ledger.views import AccountView, share_in_words
 from dpsynth.page_templates import environment
 
+_BAR = 40
+
+_PIPED_WIDTH = 240
+
+_WIDE = 110
+
+_SIDES = {"id": "l", "release": "w", "period": "w", "state": "l", "ε alone": "r", "δ": "r", "share": "r",
+          "so far": "r", "reserved": "l", "ended": "l"}  # fmt: skip
+"""The columns of a list of releases, each with its side: see ``_print_table``."""
+
+_COLUMNS = ("id", "period", "state", "share", "reserved")
+
+_NARROW = ("id", "period", "state", "ε alone", "share", "so far", "reserved")
+
+
+def console() -> Console:
+    """The console of accounts: text without markup, in lines that no pipe breaks."""
+    shown = Console(highlight=False, markup=False, emoji=False)
+    if not shown.is_terminal:
+        shown.width = _PIPED_WIDTH
+        shown.soft_wrap = True
+    return shown
+
+
+def printable(text: str) -> str:
+    r"""A text on one line, without characters that a terminal would obey.
+
+    >>> printable("a\x1b[31m\nb")
+    'a?[31m b'
+    """
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
+def print_summary(out: Console, view: AccountView) -> None:
+    """Print the share of a dataset's cap that is used, what still fits, and what has not ended."""
+    account, number = view.account, len(view.lines)
+    out.print(
+        f"{printable(account.dataset)}: {views.share_in_words(account.share_used)} of the cap is used, "
+        f"by {number:,} release{'s' * (number != 1)} since {account.opened}."
+    )
+    out.print(_bar(account.share_used))
+    out.print(" ".join(views.runway_in_words(view)))
+    out.print(f"Protected: {printable(account.unit)}.")
+    for sentence in views.unit_change_in_words(account):
+        out.print(printable(sentence))
+    open_ones = view.unfinished
+    if open_ones:
+        names, one = ", ".join(entry.release_id for entry in open_ones[:5]), len(open_ones) == 1
+        some = f" and {len(open_ones) - 5:,} more" if len(open_ones) > 5 else ""
+        which = open_ones[0].release_id if one else "ID"
+        out.print(
+            f"Not ended, and counted in full: {names}{some}. Unless it is running, finish "
+            f"{'it' if one else 'each'} with dpsynth run CONFIG --resume {which}, or give it up with dpsynth "
+            f"run CONFIG --abandon {which}."
+        )
+
+
+def print_account(out: Console, view: AccountView, *, detail: bool = False) -> None:
+    """Print a dataset's account with all of its releases.
+
+    Args:
+        out: the console.
+        view: the account.
+        detail: print ε and δ too, and the guarantee of all releases by each accountant.
+    """
+    account = view.account
+    print_summary(out, view)
+    if account.changed is not None:
+        out.print(f"Reason of the change: {printable(account.changed.reason)}")
+    for sentence in (*views.sources_in_words(account), *views.audiences_in_words(account)):
+        out.print(printable(sentence))
+    for change in account.caps[1:]:
+        out.print(f"Cap since {change.created}: {change.shown()} ({printable(change.reason)})")
+    out.print()
+    if detail:
+        out.print(printable(views.cap_in_words(account)))
+        out.print(printable(views.guarantee_in_words(view)))
+        _print_table(out, _statements(view), "lrrw")
+        out.print()
+    names = _COLUMNS if not detail else _NARROW if out.width < _WIDE else tuple(_SIDES)
+    _print_table(out, _releases(view, names), "".join(_SIDES[name] for name in names))
+
+
+def _bar(share: float) -> str:
+    filled = min(_BAR, int(_BAR * min(share, 1.0) + 0.999))
+    return "█" * filled + "░" * (_BAR - filled)
+
+
+def _statements(view: AccountView) -> list[tuple[str, ...]]:
+    """A head and a line for each accountant."""
+    rows: list[tuple[str, ...]] = [("accountant", "ε", "δ", "")]
+    for found in view.statements:
+        name = f"{NAMES[found.accountant]}{' (least)' if found is view.least else ''}"
+        rows.append((name, views.epsilon_of(found), views.delta_of(found), found.why))
+    return rows
+
+
+def _releases(view: AccountView, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """A head and a line for each release, with some columns."""
+    rows = [tuple(names)]
+    for line in view.lines:
+        entry = line.entry
+        amount = entry.cost.amount
+        cells = {
+            "id": entry.release_id,
+            "release": entry.release,
+            "period": entry.occasion or "",
+            "state": entry.state,
+            "ε alone": views.figure(amount.epsilon),
+            "δ": digits(amount.delta, up=True),
+            "share": views.share_in_words(line.share),
+            "so far": views.share_in_words(line.so_far),
+            "reserved": f"{entry.created}",
+            "ended": f"{entry.ended or ''}",
+        }
+        rows.append(tuple(cells[name] for name in names))
+    return rows
+
+
+def _print_table(out: Console, rows: Sequence[Sequence[str]], sides: str) -> None:
+    """Print a head and lines below it; "l", "r": to the left or right; "w": to the left, may be broken."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, side in zip(rows[0], sides, strict=True):
+        table.add_column(
+            name, justify="right" if side == "r" else "left", no_wrap=side != "w", overflow="fold"
+        )
+    for row in rows[1:]:
+        table.add_row(*(printable(cell) for cell in row))
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as text:
+        out.print(table)
+    for line in text.get().splitlines():
+        out.print(line.rstrip())
+
+
+_SHORTEST = 30
+"""Least number of days of a picture."""
+
+_AHEAD = 1.5
+"""Largest ratio of days ahead to days behind at which the picture shows every release that fits."""
+
+_DOTS = 60
+
+_HEADROOM = 1.12
+
+_FAR = 3
+"""Largest ratio of a former cap to the highest sum, and to today's cap, at which the picture shows it."""
+
+_LEVELS = 5
+
+_TICKS = 7
+
+_DAYS = (1, 2, 7, 14)
+
+_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A position along one side, from 0 to 100, and its label."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point of the picture, from the left and from the bottom, and its label."""
+
+    across: float
+    up: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture 100 wide and 100 high, of shares of today's cap.
+
+    Attributes:
+        line: path of the counted sum.
+        area: the area below the line.
+        ahead: path of the sum if releases go on like the last one; "" without a forecast.
+        cap: path of the cap.
+        cap_at: height of today's cap; None where it lies above the picture.
+        today: position of today, from the left.
+        ticks, levels: marks along the bottom and along the side.
+        dots: one a release, where there are not too many.
+        refused: the first release that would not fit, where the picture reaches so far.
+    """
+
+    line: str
+    area: str
+    ahead: str
+    cap: str
+    cap_at: float | None
+    today: float
+    ticks: tuple[Mark, ...]
+    levels: tuple[Mark, ...]
+    dots: tuple[Dot, ...]
+    refused: Mark | None
+
+
+def chart(view: AccountView, today: date) -> Chart | None:
+    """The picture of an account; None where there is nothing to draw: no release, or a cap of nothing."""
+    account = view.account
+    counted = _counted(account)
+    caps = [(change.created, _relative(change, account)) for change in account.caps]
+    if not account.releases or not all(isfinite(share) for _, share in counted + caps):
+        return None
+    now = max(today, counted[-1][0], caps[-1][0])
+    used = counted[-1][1]
+    until = _until(view.runway, account.opened, now)
+    ahead = _ahead(view, used, until)
+    scale = _Scale(
+        account.opened, until, _top(max(share for _, share in counted + ahead), max(c for _, c in caps))
+    )
+    line = scale.steps([(account.opened, 0.0), *counted, (now, used)])
+    cap = scale.steps([*caps, (until, caps[-1][1])])
+    refused = None if view.runway is None else view.runway.refused
+    return Chart(
+        line=line,
+        area=f"{line}V100H{scale.across(account.opened):.3f}Z",
+        ahead=scale.steps([(now, used), *ahead]) if ahead else "",
+        cap=cap,
+        cap_at=scale.up(1.0) if scale.top >= 1.0 else None,
+        today=scale.across(now),
+        ticks=tuple(Mark(scale.across(day), label) for day, label in _ticks(account.opened, until)),
+        levels=tuple(Mark(scale.up(level), _percent(level)) for level in _levels(scale.top)),
+        dots=_dots(view, scale),
+        refused=None if refused is None or refused > until else Mark(scale.across(refused), str(refused)),
+    )
+
+
+def as_of(account: Balance, day: date) -> Balance:
+    """An account as it stood at the end of a day, under today's cap."""
+    releases = (
+        entry
+        if entry.ended is not None and entry.ended <= day
+        else replace(entry, state="reserved", cost=entry.reserved, ended=None)
+        for entry in account.releases
+        if entry.created <= day
+    )
+    return replace(account, releases=tuple(releases))
+
+
+def _counted(account: Balance) -> list[tuple[date, float]]:
+    """Shares of today's cap, from each day on which they changed."""
+    days = {day for r in account.releases for day in (r.created, r.ended) if day is not None}
+    return [(day, as_of(account, day).share_used) for day in sorted(days)] or [(account.opened, 0.0)]
+
+
+def _relative(change: CapChange, account: Balance) -> float:
+    """A cap relative to today's, in the figure of which most is used."""
+    total = total_of(account.filter, [r.counted for r in account.releases])
+    then, now = bound(account.filter, change.cap, change.approximate_share), account.bound
+    shares = [used / most if most else used for used, most in zip(total, now, strict=True)]
+    fullest = shares.index(max(shares))
+    return float(then[fullest] / now[fullest]) if now[fullest] else float("inf")
+
+
+def _until(forecast: Runway | None, opened: date, now: date) -> date:
+    """The last day of the picture: not much more lies ahead than behind."""
+    span = max((now - opened).days, _SHORTEST)
+    margin = ceil(span / 12)
+    due = () if forecast is None else forecast.due
+    wanted = max((due[-1] - now).days, 0) + margin if due else margin
+    days = wanted if wanted <= _AHEAD * span else span
+    return now + timedelta(days=min(max(days, span - (now - opened).days), (date.max - now).days))
+
+
+def _ahead(view: AccountView, used: float, until: date) -> list[tuple[date, float]]:
+    """The sums if releases go on like the last one, for those that fit and lie within the picture."""
+    forecast = view.runway
+    if forecast is None or not forecast.due:
+        return []
+    each = 0.0 if forecast.disjoint else view.account.share_of(forecast.like.cost)
+    fitting = [day for day in forecast.due[: None if forecast.disjoint else forecast.fits] if day <= until]
+    steps = [(day, used + each * (i + 1)) for i, day in enumerate(fitting)]
+    # Level until the first that is refused, or to the edge.
+    refused = None if forecast.disjoint else forecast.refused
+    last = until if refused is None or refused > until else refused
+    return [*steps, (last, steps[-1][1] if steps else used)]
+
+
+def _percent(level: float) -> str:
+    """A level in per cent, without an exponent.
+
+    >>> _percent(0.125), _percent(200.0), _percent(1e-5)
+    ('12.5 %', '20,000 %', '0.001 %')
+    """
+    return f"{float(f'{100 * level:.4g}'):,f}".rstrip("0").rstrip(".") + " %"
+
+
+def _top(most: float, cap: float) -> float:
+    """The height of the picture: above the caps where releases come near, else just above the releases.
+
+    A former cap far above today's is left out of the picture: it would press all else to the bottom.
+    """
+    if _HEADROOM * most > 0.3:
+        near = cap if cap <= _FAR * max(most, 1.0) else 0.0
+        return max(near, most, 1.0) * _HEADROOM
+    step = _step(_HEADROOM * most or 1.0, 4)
+    return step * ceil(_HEADROOM * most / step) if most else _HEADROOM
+
+
+def _step(most: float, number: int) -> float:
+    """The least step of 1, 2, 5, 10 ... of which so many reach a height."""
+    size: float = 10.0 ** floor(log10(most / number))
+    return next(factor * size for factor in (1, 2, 5, 10) if factor * size * number >= most * (1 - 1e-9))
+
+
+def _levels(top: float) -> Iterator[float]:
+    step = _step(top, _LEVELS)
+    return (i * step for i in range(floor(top / step + 1e-9) + 1))
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Positions of days and of shares in the picture."""
+
+    opened: date
+    until: date
+    top: float
+
+    def across(self, day: date) -> float:
+        whole = (self.until - self.opened).days
+        margin = 0.02 * whole
+        return 100 * ((day - self.opened).days + margin) / (whole + margin)
+
+    def up(self, share: float) -> float:
+        return 100 * share / self.top
+
+    def steps(self, points: list[tuple[date, float]]) -> str:
+        """A path that keeps its height until the day on which it changes."""
+        day, share = points[0]
+        rest = (f"H{self.across(at):.3f}V{100 - self.up(to):.3f}" for at, to in points[1:])
+        return f"M{self.across(day):.3f} {100 - self.up(share):.3f}{''.join(rest)}"
+
+
+def _dots(view: AccountView, scale: _Scale) -> tuple[Dot, ...]:
+    if len(view.lines) > _DOTS:
+        return ()
+    return tuple(
+        Dot(
+            scale.across(line.entry.created),
+            scale.up(as_of(view.account, line.entry.created).share_used),
+            f"{line.entry.occasion or line.entry.release_id}: {share_in_words(line.so_far)}",
+        )
+        for line in view.lines
+    )
+
+
+def _ticks(opened: date, until: date) -> list[tuple[date, str]]:
+    """Days, or first days of months or of years, few enough to be legible."""
+    days = (until - opened).days
+    step = next((n for n in _DAYS if days / n < _TICKS), None)
+    if step is not None:
+        found = (opened + timedelta(days=i) for i in range(0, days, step))
+        return [(day, f"{day:%m-%d}") for day in found]
+    months = next((n for n in _MONTHS if days / (30.4 * n) < _TICKS), _MONTHS[-1])
+    first, last = (day.year * 12 + day.month - 1 for day in (opened, until))
+    numbers = range(-(-first // months) * months, last + 1, months)
+    starts = (date(n // 12, n % 12 + 1, 1) for n in numbers if 12 <= n < 12 * 10_000)
+    shown = "%Y" if months % 12 == 0 else "%Y-%m"
+    return [(day, f"{day:{shown}}") for day in starts if opened <= day <= until]
+
+
 _LINES_SHOWN = 24
+
 _LONGEST = 4.5
 """Length of the longest bar in the list of releases, in widths of a letter."""
 

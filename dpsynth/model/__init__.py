@@ -9,19 +9,16 @@ from dpsynth.model.denoising import Denoised, denoised_answers, posteriors
 from dpsynth.model.estimation import Fit, FitOptions, estimate
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
-from dpsynth.model.least_squares import LeastSquares
+from dpsynth.model.least_squares import LeastSquares, TableTarget
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.public_marginals import public_counts, raked, raked_rows
-from dpsynth.model.raked_estimates import RakedEstimates
-from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
+from dpsynth.model.public_marginals import public_counts, raked, raked_rows, zeros_within
+from dpsynth.model.refined_sample import Bounds, RakedEstimates, TableCounts, Wanted, refined_rows
 from dpsynth.model.refinement import Effort
-from dpsynth.model.residuals import TableTarget
 from dpsynth.model.rounding import permuted
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import error_of_total, estimated_total
 from dpsynth.model.triangulation import TreeSize, Triangulation
-from dpsynth.model.zeros import zeros_within
 
 __all__ = [
     "Bounds",

@@ -19,7 +19,6 @@ from functools import partial
 import numpy as np
 
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.model.completion import at
 from dpsynth.model.conditioning import Predicate
 from dpsynth.model.factor import Array
 from dpsynth.model.junction_tree import Edge
@@ -35,7 +34,7 @@ from dpsynth.model.rounding import (
     rounded,
     shuffled,
 )
-from dpsynth.model.sampling import METHODS, sample
+from dpsynth.model.sampling import METHODS, at, sample
 
 _LARGEST_CHUNK = 1 << 25
 """Largest number of rows of a chunk; products with the remaining rows fit 63 bits."""

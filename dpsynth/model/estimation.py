@@ -12,6 +12,34 @@ t. Each problem is solved in its dual by truncated Newton steps (conjugate gradi
 covariances under the model; Nocedal and Wright 2006, chapter 7). It starts at the point that
 the last two solutions extrapolate to. A path that ends early is shrinkage towards independent
 columns.
+
+Coarsening: the union of small neighbouring cliques of a junction tree.
+
+A pass over a clique costs some array operations at any size. If a joint clique has few cells more than
+its two parts, one pass over it is faster. The distribution is the same.
+
+Invariant: the coarse tree is a junction tree, and each clique of the fine one lies inside one
+of its cliques.
+
+The likelihood of noisy counts under a Markov random field, and its dual.
+
+With mu the model's counts, y the noisy ones and S their variances, the loss is
+|mu - y|^2 / 2S. Models are p ~ centre x exp(-t nu), nu one number an answer. For every t,
+nu minimises the smooth convex
+
+    S nu^2 / 2 + nu y + (rows / t) log Z(centre x exp(-t nu))
+
+where p minimises loss + (rows / t) KL(p | centre): the two problems are Fenchel duals, and
+S nu = mu - y links them. The least value that nu takes on any row of the domain gives a lower bound on the
+loss alone.
+
+The path of smooth dual problems along which a model is fitted; see ``estimation``.
+
+Every point of the path is the least value of a smooth convex function, the dual of
+``likelihood``. Truncated Newton steps find it: conjugate gradients on covariances under the
+model (Nocedal and Wright 2006, chapter 7). The next point is extrapolated from the last two.
+
+Invariant: the model behind ``likelihood.propagation`` is the one of ``multipliers`` and ``path``.
 """
 
 from __future__ import annotations
@@ -19,7 +47,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import inf
+from heapq import heapify, heappop, heappush
+from math import inf, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,22 +57,329 @@ from threadpoolctl import ThreadpoolController
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Observation
 from dpsynth.model.belief_propagation import BeliefPropagation
-from dpsynth.model.coarsening import coarsened
-from dpsynth.model.dual_path import DualPath
-from dpsynth.model.factor import Array, sum_to
-from dpsynth.model.junction_tree import junction_tree
-from dpsynth.model.likelihood import Likelihood
+from dpsynth.model.consistency import Consistency
+from dpsynth.model.factor import Array, Floats, sum_to
+from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
+from dpsynth.model.targets import Target, estimated_total, one_way_logarithms, targets
+
+
+def coarsened(tree: JunctionTree, allowance: int) -> JunctionTree:
+    """The tree after neighbouring cliques were joined that add at most ``allowance`` cells each.
+
+    Args:
+        tree: the fine tree.
+        allowance: number of cells that take as long as the operations saved by one clique less.
+
+    Returns:
+        A tree over the same domain, its root the clique that holds the fine root.
+    """
+    members = [set(c) for c in tree.cliques]
+    cells = tree.domain.cells
+    linked: list[set[int]] = [set() for _ in members]
+    for edge in tree.edges:
+        linked[edge.child].add(edge.parent)
+        linked[edge.parent].add(edge.child)
+
+    def grown(a: int, b: int) -> int:
+        return cells(members[a] | members[b]) - cells(members[a]) - cells(members[b])
+
+    waiting = [(grown(e.child, e.parent), e.parent, e.child) for e in tree.edges]
+    heapify(waiting)
+    gone: set[int] = set()
+    while waiting and waiting[0][0] <= allowance:
+        growth, a, b = heappop(waiting)
+        if a in gone or b in gone or growth != grown(a, b):
+            continue
+        members[a] |= members[b]
+        gone.add(b)
+        linked[a] = (linked[a] | linked[b]) - {a, b}
+        for other in linked[a]:
+            linked[other].discard(b)
+            linked[other].add(a)
+            heappush(waiting, (grown(a, other), min(a, other), max(a, other)))
+    return _walked(tree, members, linked, gone)
+
+
+def _walked(
+    tree: JunctionTree, members: list[set[str]], linked: list[set[int]], gone: set[int]
+) -> JunctionTree:
+    """The tree of the remaining cliques, parents before children."""
+    root = next(i for i in range(len(members)) if i not in gone and set(tree.cliques[0]) <= members[i])
+    found: list[Clique] = []
+    edges: list[Edge] = []
+    waiting = [(root, -1, -1)]
+    while waiting:
+        at, above, place = waiting.pop()
+        if above >= 0:
+            shared = tree.domain.canonical(members[at] & members[above])
+            edges.append(Edge(len(found), place, shared))
+        waiting += [(i, at, len(found)) for i in sorted(linked[at] - {above}, reverse=True)]
+        found.append(tree.domain.canonical(members[at]))
+    return JunctionTree(tree.domain, tuple(found), tuple(edges))
+
+
+class Likelihood:
+    """Noisy answers on one junction tree. Vectors hold one number for each answer, in the targets' order."""
+
+    def __init__(
+        self,
+        tree: JunctionTree,
+        targets: Sequence[Target],
+        centre: Mapping[Clique, Array],
+        rows: float,
+        dtype: str,
+    ) -> None:
+        """The problem for some targets.
+
+        Args:
+            tree: a junction tree that holds every target's clique and every clique of the centre.
+            targets: the targets, with cliques in the order of ``BeliefPropagation.order``.
+            centre: log-potentials of the model for nu = 0, axes in that order; -inf is impossible.
+            rows: sum of the counts.
+            dtype: type of the tree's cells.
+        """
+        scopes = list(dict.fromkeys([*(t.clique for t in targets), *centre]))
+        self.propagation = BeliefPropagation(tree, scopes, dtype)
+        if list(self.propagation.scopes) != scopes:
+            raise ValueError("axes are not in the order of BeliefPropagation.order")
+        self.rows = rows
+        self.targets = tuple(targets)
+        self._home = [scopes.index(t.clique) for t in targets]
+        self._ends = np.cumsum([t.values.size for t in targets])[:-1]
+        self._consistency = Consistency(tree.domain, targets)
+        self.variances = np.concatenate(
+            [np.broadcast_to(t.variance, t.values.size) for t in targets] or [np.zeros(0)]
+        )
+        noisy = np.concatenate([t.values for t in targets] or [np.zeros(0)])
+        self.values = self._consistency.project(noisy)
+        self.unexplained = 0.5 * float((np.square(self.values - noisy) / self.variances).sum())
+        self._dtype = dtype
+        self._centre = [
+            centre[s].reshape(-1) if s in centre else np.zeros(tree.domain.cells(s)) for s in scopes
+        ]
+        self._still = [np.zeros(c.size) for c in self._centre]
+        self._cells: list[Floats] = []
+
+    def split(self, vector: Array) -> list[Array]:
+        """The parts of a vector, one for each target."""
+        return np.split(vector, self._ends) if self.targets else []
+
+    def effective(self, multipliers: Array) -> Array:
+        """Multipliers without the component that has no effect on the model."""
+        return self._consistency.project(multipliers * self.variances) / self.variances
+
+    def _over_scopes(self, vector: Array, base: Sequence[Array]) -> list[Floats]:
+        """Potentials: each cell of a scope has a base plus the sum of a vector over answers that count it."""
+        found = list(base)
+        for home, target, part in zip(self._home, self.targets, self.split(vector), strict=True):
+            found[home] = found[home] + (part if target.query is None else part @ target.query)
+        return [f.astype(self._dtype, copy=False) for f in found]
+
+    def _answers(self, cells: Sequence[Floats]) -> Array:
+        """Answers in rows, from the shares of the rows in the scopes' cells."""
+        parts = [
+            cells[home] if target.query is None else target.query @ cells[home]
+            for home, target in zip(self._home, self.targets, strict=True)
+        ]
+        return self.rows * np.concatenate(parts).astype(np.float64) if parts else np.zeros(0)
+
+    def model(self, tilt: Array) -> Array:
+        """Answers of the model p ~ centre x exp(-tilt) in counts; calibrates it."""
+        self._cells, _ = self.propagation.calibrate(self._over_scopes(-tilt, self._centre))
+        return self._answers(self._cells)
+
+    def spread(self, counts: Array) -> Array:
+        """Variance of each answer's count, for rows drawn from the calibrated model."""
+        squares = [
+            self._cells[home] if target.query is None else np.square(target.query) @ self._cells[home]
+            for home, target in zip(self._home, self.targets, strict=True)
+        ]
+        second = self.rows * np.concatenate(squares).astype(np.float64) if squares else np.zeros(0)
+        return np.maximum(second - counts * counts / self.rows, 0.0)
+
+    def covary(self, vector: Array) -> Array:
+        """Derivative of the calibrated model's answers along a vector of log-potentials."""
+        return self._answers(self.propagation.covary(self._over_scopes(vector, self._still)))
+
+    def loss(self, counts: Array) -> float:
+        """|counts - noisy counts|^2 / 2 variances."""
+        return self.unexplained + 0.5 * float((np.square(counts - self.values) / self.variances).sum())
+
+    def bound(self, multipliers: Array) -> float:
+        """A lower bound on every model's loss."""
+        closed = [np.where(np.isneginf(c), np.inf, 0.0) for c in self._centre]
+        least = self.propagation.minimum(self._over_scopes(multipliers, closed))
+        paid = 0.5 * self.variances * multipliers * multipliers + multipliers * self.values
+        return self.unexplained + self.rows * least - float(paid.sum())
+
+
+_GROWTH = 2.0
+
+_LEAST_GROWTH = 1.02
+
+_SLACK = 0.25
+"""The share to which conjugate gradients reduce the residual of a Newton system."""
+
+_MOST_GRADIENTS = 60
+
+_ENOUGH = 1e-9
+"""Distance from the least objective, in nats, below which nothing is improved."""
+
+_MOST_STEPS = 20
+"""Newton steps for one t; where they do not suffice, the next t is nearer."""
+
+
+class DualPath:
+    """Newton's method on the dual at one t after another."""
+
+    def __init__(self, likelihood: Likelihood, limit: int, progress: Callable[[int], None]) -> None:
+        """A problem, without a point on its path yet.
+
+        Args:
+            likelihood: the problem.
+            limit: upper bound on Newton steps.
+            progress: called with the number of steps taken.
+        """
+        self._likelihood = likelihood
+        self._limit = limit
+        self._progress = progress
+        self.taken = 0
+        self.at_centre = inf
+
+    @property
+    def exhausted(self) -> bool:
+        """True if no step is left."""
+        return self.taken >= self._limit
+
+    def start_at_centre(self, path: float) -> None:
+        """Start at the centre, the model before any answer, for t = ``path``."""
+        self.start(path, np.zeros_like(self._likelihood.values))
+        self.at_centre = self.loss
+
+    def start(self, path: float, multipliers: Array) -> None:
+        """Start at some multipliers, for t = ``path``."""
+        self.path = path
+        self._move(multipliers)
+
+    def _move(self, multipliers: Array) -> None:
+        likelihood = self._likelihood
+        self.multipliers = multipliers
+        self.counts = likelihood.model(self.path * multipliers)
+        self.slope = likelihood.variances * multipliers + likelihood.values - self.counts
+
+    @property
+    def loss(self) -> float:
+        """The weighted squared error."""
+        return self._likelihood.loss(self.counts)
+
+    @property
+    def distance(self) -> float:
+        """Distance of the penalised loss from its least value: the gap of Fenchel and Young."""
+        return 0.5 * float((self.slope * self.slope / self._likelihood.variances).sum())
+
+    def solve(self, end: float, tolerance: float) -> None:
+        """Solve for one t after another, to the end of the path or as far as that pays.
+
+        Args:
+            end: largest t.
+            tolerance: the path ends where doubling t lowers the loss by less than this share of it,
+                and of its fall since the centre.
+        """
+        share, growth = max(0.1 * tolerance, 1e-13), _GROWTH
+        solved: list[tuple[float, Array, float]] = []
+        while not self.exhausted:
+            if self._converge(share):
+                solved.append((self.path, self.multipliers, self.loss))
+                gain = solved[-2][2] - self.loss if len(solved) > 1 else inf
+                # With much noise the loss hardly moves; then its fall so far is the scale.
+                scale = min(self.loss, self.at_centre - self.loss)
+                if self.path >= end or gain <= max(tolerance * scale * log2(growth), _ENOUGH):
+                    return
+                growth = min(growth**1.5, _GROWTH)
+            elif growth > _LEAST_GROWTH:
+                growth **= 0.5
+            else:
+                break
+            if not solved:
+                self.start(self.path / 4, np.zeros_like(self.multipliers))
+                continue
+            path, here, _ = solved[-1]
+            growth = min(growth, end / path)
+            ahead = here
+            if len(solved) > 1:
+                before, there, _ = solved[-2]
+                # Multipliers move with 1/t.
+                ahead = here + (here - there) * (1 - 1 / growth) / (path / before - 1)
+            self.start(path * growth, ahead)
+        if solved and solved[-1][2] < self.loss:
+            self.start(*solved[-1][:2])
+
+    def _converge(self, share: float) -> bool:
+        """Newton steps until the distance is below a share of the loss; True if that was reached."""
+        for _ in range(_MOST_STEPS):
+            if self.distance <= max(share * self.loss, _ENOUGH):
+                return True
+            if self.exhausted or not self._step():
+                return False
+            self.taken += 1
+            self._progress(self.taken)
+        return self.distance <= max(share * self.loss, _ENOUGH)
+
+    def _step(self) -> bool:
+        """One damped Newton step; False where rounding leaves none.
+
+        The dual is convex, so its slope along the direction shows a decrease more exactly
+        than its value does. The length of the step is right when the slope at its end is at most
+        half as steep, upwards, as the slope at its start was, downwards.
+        """
+        start = self.multipliers
+        direction = self._newton()
+        fall = float(self.slope @ direction)
+        length = 1.0
+        while fall < 0 and length > 1e-9:
+            self._move(start + length * direction)
+            rise = float(self.slope @ direction)
+            if rise <= -0.5 * fall:
+                return True
+            length *= min(0.5, max(0.1, fall / (fall - rise)))
+        self._move(start)
+        return False
+
+    def _newton(self) -> Array:
+        """The Newton direction by conjugate gradients, preconditioned by the diagonal."""
+        likelihood = self._likelihood
+        diagonal = likelihood.variances + self.path * likelihood.spread(self.counts)
+        found = np.zeros_like(self.slope)
+        residual = -self.slope
+        scaled = likelihood.effective(residual / diagonal)
+        towards = scaled.copy()
+        length = first = float(residual @ scaled)
+        for _ in range(_MOST_GRADIENTS if first > 0 else 0):
+            image = likelihood.variances * towards + self.path * likelihood.covary(towards)
+            share = length / float(towards @ image)
+            found += share * towards
+            residual -= share * image
+            scaled = likelihood.effective(residual / diagonal)
+            before, length = length, float(residual @ scaled)
+            if length <= _SLACK**2 * first:
+                break
+            towards = scaled + (length / before) * towards
+        return found
+
 
 _ALLOWANCE = 1 << 9
 """Cells that may be added to a pass over the tree for each clique that this saves."""
+
 _LARGE = 1 << 20
 """Cells of a junction tree from which single precision pays."""
+
 _SINGLE = 1e-4
 """Tolerance down to which single precision reaches."""
+
 _FIRST = 2.0
 """The t at which the path starts: the centre counts as much as half of the rows."""
+
 _AGAIN = 32.0
 """The largest t at which the path starts if a clique is new since the starting point."""
 

@@ -19,8 +19,7 @@ from dpsynth.columns.domain import Clique
 from dpsynth.model.conditioning import ImpossibleEvidence, Predicate, allowed_codes, embedded, restricted
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import JunctionTree
-from dpsynth.model.routes import Routes
-from dpsynth.model.variable_elimination import CELL_LIMIT, marginals
+from dpsynth.model.variable_elimination import CELL_LIMIT, Routes, marginals
 
 _BLOCK = 1 << 20
 """Cells that are processed together."""

@@ -7,12 +7,21 @@ away from them by the other targets. A target weighs as much as its error is sma
 
 Invariant: post-processing of a model and of answers; columns that are held fixed, and cells that are
 forbidden, are as in the drawn table.
+
+Estimates of marginals by a model, raked to better counts of some pairs of columns.
+
+A triple's counts by a model follow what the model holds. If pairs within the triple were measured beside it,
+its counts are fitted to these pairs too, by iterative proportional fitting. The result is the distribution
+nearest to the model's that has these pairs: what is known of a triple that was not measured itself.
+
+Invariant: post-processing of a model and of answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import combinations
 from math import pi, sqrt
 
@@ -22,25 +31,79 @@ from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Observation
 from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
+from dpsynth.model.least_squares import TableTarget
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.raked_estimates import RakedEstimates
+from dpsynth.model.public_marginals import Zeros
 from dpsynth.model.refinement import USUAL, Effort, refined
-from dpsynth.model.residuals import TableTarget
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
-from dpsynth.model.zeros import Zeros
+
+_ROUNDS = 8
+
+_PAIR = 2
+
+
+@dataclass(frozen=True, eq=False)
+class RakedEstimates:
+    """A model, and counts of pairs that are better than the model's.
+
+    Attributes:
+        model: the model.
+        pairs: float64 counts of some pairs, columns in the order of the model's domain.
+    """
+
+    model: MarkovRandomField
+    pairs: Mapping[Clique, Array]
+
+    def marginal(self, clique: Clique) -> Array:
+        """Estimated counts, axes in the clique's order."""
+        return self.marginals([clique])[clique]
+
+    def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
+        """Estimated counts by clique, axes in its order."""
+        return {c: self._raked(c, np.maximum(m, 0.0)) for c, m in self.model.marginals(cliques).items()}
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the model and of the pairs' counts, bit by bit."""
+        digest = sha256(self.model.fingerprint().encode())
+        for clique, counts in self.pairs.items():
+            digest.update(repr(clique).encode())
+            digest.update(np.ascontiguousarray(counts).tobytes())
+        return digest.hexdigest()
+
+    def _raked(self, clique: Clique, counts: Array) -> Array:
+        within = [pair for pair in combinations(clique, _PAIR) if pair in self.pairs]
+        if not within or len(clique) < _PAIR:
+            return counts
+        total = float(counts.sum())
+        wanted = {}
+        for pair in combinations(clique, _PAIR):
+            gone = tuple(i for i, c in enumerate(clique) if c not in pair)
+            target = self.pairs[pair] if pair in self.pairs else counts.sum(axis=gone)
+            scaled = target * (total / max(float(target.sum()), 1e-300))
+            wanted[gone] = np.expand_dims(scaled, gone) if gone else scaled
+        for _ in range(_ROUNDS if len(wanted) > 1 else 1):
+            for gone, target in wanted.items():
+                sums = counts.sum(axis=gone, keepdims=True)
+                counts = counts * (target / np.where(sums > 0, sums, 1.0))
+        return counts
+
 
 MOST_CELLS = 4_000_000
 """Cells of all targets; pairs of more cells than there is room for are left to the draw."""
+
 _CELLS_A_BATCH = 1 << 22
+
 WEIGHT_POWER = 1 / 3
 """Power of the precision that a target's weight is. A power of 1 would be right if errors of one target were
 independent of those of another one; then a few precise targets would decide all."""
+
 SINGLE = 0.1
 """Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
+
 BELOW = 8.0
 """Standard deviations of its error below 0 that an empty cell of a measured pair stands for."""
+
 _LEAST_VARIANCE = 1.0
-_PAIR = 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Domain
 from dpsynth.model.factor import Array
-from dpsynth.model.residuals import (
+from dpsynth.model.least_squares import (
     UNIT,
     WIDEST,
     TableTarget,
@@ -41,8 +41,8 @@ from dpsynth.model.residuals import (
     residuals_of,
     whole_weight,
 )
+from dpsynth.model.public_marginals import Zeros
 from dpsynth.model.rounding import BITS, Codes, bits, permuted, phases
-from dpsynth.model.zeros import Zeros
 from dpsynth.work_shares import telling
 
 _FIRST_SHARE, _LEAST_SHARE = 0.3, 0.02

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.bundle.audiences import TierAnswers
+from dpsynth.bundle.publication import TierAnswers
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.finer_counts import FinerCounts
 from dpsynth.columns.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts

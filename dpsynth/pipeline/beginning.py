@@ -19,20 +19,17 @@ from dpsynth.config import CompiledSpec, Spec
 from dpsynth.curator.journal import Fence, Journal
 from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError, TakenOver
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
-from dpsynth.ledger.hints import hints
-from dpsynth.ledger.refusals import taken_over
-from dpsynth.pipeline.addresses import is_locked
-from dpsynth.pipeline.counting_engine import accept_engine
-from dpsynth.pipeline.inputs import Inputs, accept_source, check_public_table, inputs_of
-from dpsynth.pipeline.progress import Tell, silently
+from dpsynth.ledger.refusals import hints, taken_over
+from dpsynth.pipeline.inputs import Inputs, accept_source, check_public_table, inputs_of, is_locked
+from dpsynth.pipeline.measuring import accept_engine
+from dpsynth.pipeline.steps import Tell, silently
 from dpsynth.plan.occasion import Occasion, occasion_of
 from dpsynth.plan.reservation import reservation_of, table_of
 from dpsynth.strategy.evidence.earlier_releases import earlier_releases
 from dpsynth.strategy.evidence.reused import Reused
 
 if TYPE_CHECKING:
-    from dpsynth.ledger.ledger import Ledger
-    from dpsynth.ledger.reading import Reading
+    from dpsynth.ledger.ledger import Ledger, Reading
 from dpsynth.pipeline.folders import (
     alone_in,
     check_outputs,

@@ -20,7 +20,7 @@ from dpsynth.config import CompiledSpec
 from dpsynth.config.files.place import is_part_of
 from dpsynth.curator.journal import Journal, is_paused
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.pipeline.progress import Tell
+from dpsynth.pipeline.steps import Tell
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Ledger

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.group import of_groups, other_relation
-from dpsynth.columns.calendar_parts import invents_time_of_day
+from dpsynth.accounting.neighbours import of_groups, other_relation
+from dpsynth.columns.calendar_codec import invents_time_of_day
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.columns.slices import Slice
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry
-from dpsynth.ledger.hints import hints
-from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
+from dpsynth.ledger.refusals import check_cap, check_counted, check_protection, hints
 from dpsynth.plan.expected_errors import (
     CountErrors,
     bins_that_hide,
@@ -34,10 +33,9 @@ from dpsynth.plan.expected_errors import (
 )
 from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
 from dpsynth.plan.plan import Found, Plan, make_plan
-from dpsynth.plan.promised import promised
-from dpsynth.plan.reservation import reservation_of, table_of
+from dpsynth.plan.questions import ASSUMED_ROWS
+from dpsynth.plan.reservation import promised, reservation_of, table_of
 from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
-from dpsynth.plan.sums import ASSUMED_ROWS
 from dpsynth.strategy import strategy_of
 
 SHARE = 0.01

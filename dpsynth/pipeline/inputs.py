@@ -2,6 +2,11 @@
 
 Invariant: inputs are public, but for a private table in memory, which stays closed in its ``MemoryTable``. A
 file of the private table is opened only to check that it can be read.
+
+Addresses of databases, with their passwords: from the environment, or handed over by whoever has a vault.
+
+Invariant: an address is looked up when rows are read, and stays in this process. No step hands it on, no
+message quotes it, and nothing writes it down.
 """
 
 from __future__ import annotations
@@ -11,11 +16,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
 from dpsynth.bundle.signature import SigningKey, load_key
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.opening import unheard
 from dpsynth.config.files.place import Place, is_part_of, place_of
+from dpsynth.config.source import Source
 from dpsynth.curator import (
     Batch,
     DatabaseTable,
@@ -28,11 +37,57 @@ from dpsynth.curator import (
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.model import Triangulation
-from dpsynth.pipeline.addresses import address_of
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.strategy import Strategy, strategy_of
 from dpsynth.strategy.evidence.public_table import PublicTable
+
+SECRET = "secret/"
+"""Beginning of the names of Prefect's Secret blocks."""
+
+_held: dict[str, str] = {}
+
+
+def hold(name: str, address: str) -> None:
+    """Keep the address of a name of ``source.url_from``; ``flows`` does so for Prefect's Secret blocks."""
+    _held[name] = address
+
+
+def is_locked(source: Source) -> bool:
+    """True if the address is in a vault that this process hasn't been given it from."""
+    name = source.url_from
+    return name is not None and name.startswith(SECRET) and name not in _held
+
+
+def address_of(source: Source) -> tuple[str, str]:
+    """The URL of a source's database, and the words for it in messages.
+
+    Raises:
+        ConfigError: it isn't found, or is no URL.
+    """
+    if source.url is not None:
+        return source.url, f"The database {source.url}"
+    name = str(source.url_from)
+    named = f"The database of source.url_from: {name}"
+    address = _held.get(name) or os.environ.get(name, "")
+    if not address:
+        if name.startswith(SECRET):
+            raise ConfigError(
+                f"source.url_from names the Secret block {name.removeprefix(SECRET)}, which only Prefect "
+                "reads: run with --prefect, or name an environment variable."
+            )
+        raise ConfigError(
+            f"source.url_from names the environment variable {name}, and it isn't set. Set it to the "
+            "database's URL, such as postgresql://reader:PASSWORD@host/clinic."
+        )
+    try:
+        make_url(address)
+    except ArgumentError:
+        raise ConfigError(
+            f"{named} has no URL of a database in it, such as postgresql://reader:PASSWORD@host/clinic."
+        ) from None
+    return address, named
+
 
 SIGNING_KEY = "DPSYNTH_SIGNING_KEY"
 """Name of the environment variable with the file of a signing key, where the config names none."""

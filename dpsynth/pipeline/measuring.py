@@ -2,6 +2,11 @@
 
 Invariant: a step takes a ``Stage`` and gives the next one, or answers. Rows are read only here, by
 ``open_door``, after the reservation, and stay behind the door.
+
+The engine of a release: the private rows, loaded by this process or by workers.
+
+Invariant: rows are read after the reservation, and lie behind the door. Which engine loads them changes no
+question and no answer. An engine that can't be used is refused before anything is reserved.
 """
 
 from __future__ import annotations
@@ -26,26 +31,97 @@ from dpsynth.columns.rules import refuse_unobeyed
 from dpsynth.columns.sums import MeasuredSums
 from dpsynth.columns.units_by_rows import UnitsByRows
 from dpsynth.config.files.opening import unheard
-from dpsynth.curator import Curator, Terms, UnboundedCurator
+from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
 from dpsynth.pipeline.answers import NO_TIERS, Answers, EarlierTiers, Measured
-from dpsynth.pipeline.counting_engine import rows_of
-from dpsynth.pipeline.inputs import Inputs
+from dpsynth.pipeline.inputs import Inputs, cells_of
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.plan.plan import Found, Plan, make_plan
-from dpsynth.plan.quantiles import NoiseOfQuantiles, best_pieces
+from dpsynth.plan.questions import (
+    BinnedNumbers,
+    NoiseOfMeans,
+    NoiseOfQuantiles,
+    best_centring,
+    best_pieces,
+    noise_of_step,
+    without_noise,
+)
 from dpsynth.plan.steps import one_way_weights
-from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.strategy.compression import Ordered, rare_groups
 from dpsynth.strategy.discovery import discover
-from dpsynth.strategy.discovery.contribution_bound import contribution_bound, noise_per_row
-from dpsynth.strategy.evidence.discount import discounted
+from dpsynth.strategy.discovery.searches import contribution_bound, noise_per_row
 from dpsynth.strategy.evidence.earlier_releases import answers_of, weighted_evidence
-from dpsynth.strategy.evidence.evidence import MOST_BEFORE, Answered, within
+from dpsynth.strategy.evidence.evidence import MOST_BEFORE, Answered, discounted, within
 from dpsynth.strategy.public_relations import with_public_relations
 from dpsynth.strategy.strategy import Problem
+from dpsynth.wing import Point
+
+
+class Workers(Protocol):
+    """Several processes that count the private table together."""
+
+    def accept(self, inputs: Inputs) -> None:
+        """Check that they can be used.
+
+        Raises:
+            ConfigError: they aren't installed, or the table is in this process's memory.
+            SourceError: they can't be reached, or may not hold private rows.
+        """
+        ...
+
+    def rows_of(self, inputs: Inputs, run: ReleaseRun, sample: UnitSample | None) -> UnboundedEngine:
+        """All rows of the release's slice and sample, coded, before contribution bounding.
+
+        Raises:
+            ConfigError, SourceError: the table can't be read, or the workers can't be used.
+        """
+        ...
+
+
+WORKERS: Point[Workers] = Point("workers")
+
+
+def accept_engine(inputs: Inputs) -> None:
+    """Check that the engine can be used; a scheduler that runs already is asked for its workers.
+
+    Raises:
+        ConfigError, SourceError: it can't be used.
+    """
+    if inputs.spec.engine.dask is not None:
+        _workers().accept(inputs)
+
+
+def rows_of(inputs: Inputs, run: ReleaseRun) -> UnboundedEngine:
+    """All rows of the release's slice and sample, coded, before contribution bounding.
+
+    Args:
+        inputs: the inputs of the release.
+        run: the run; it ends what is started here.
+
+    Raises:
+        ConfigError, SourceError: the table can't be read, or the engine can't be used.
+    """
+    plan, engine, part = inputs.plan, inputs.spec.engine, run.occasion.part
+    sampling = plan.sampling
+    sample = None if sampling is None else UnitSample(sampling.threshold, run.key)
+    # With a sealed journal every answer is there.
+    asks = plan.neighbours.rows_public or not run.journal.sealed
+    if engine.dask is not None and asks:
+        return _workers().rows_of(inputs, run, sample)
+    batches = cells_of(inputs, run.occasion) if asks else iter(())
+    if sample is not None:
+        batches = sample.of(batches, plan.neighbours)
+    room = Room(engine.memory, run.partial / "private")
+    return load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, part, plan.own.columns, room)
+
+
+def _workers() -> Workers:
+    workers = WORKERS.filled()
+    if workers is None:
+        raise ConfigError("engine.dask needs the wing cluster, which is not installed here.")
+    return workers
 
 
 @dataclass(frozen=True, eq=False)

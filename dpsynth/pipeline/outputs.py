@@ -15,29 +15,27 @@ from typing import Protocol
 import pyarrow as pa
 
 from dpsynth.accounting import events
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle import Publication, StatisticTable, commit, write_public
-from dpsynth.bundle.audiences import BundleAudience
 from dpsynth.bundle.dataset_page import PAGE, write_dataset_page
-from dpsynth.bundle.publication import Views
+from dpsynth.bundle.publication import BundleAudience, Views
 from dpsynth.columns.finished_table import CodedRows
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config.publication import Publish
 from dpsynth.pipeline.answers import EarlierTiers
 from dpsynth.pipeline.folders import alone_in
-from dpsynth.pipeline.generating import FittedModel, row_source, sampled_units
+from dpsynth.pipeline.generating import FittedModel, SyntheticTable, row_source, sampled_units
 from dpsynth.pipeline.inputs import Inputs
-from dpsynth.pipeline.progress import Tell
 from dpsynth.pipeline.release_run import ReleaseRun, charges
 from dpsynth.pipeline.result import Release
-from dpsynth.pipeline.sampling import SyntheticTable
+from dpsynth.pipeline.steps import Tell
 from dpsynth.plan.plan import Plan
 from dpsynth.statistics.cut_off import CutOff
 from dpsynth.statistics.exam import Exam
+from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.verdict import NO_VERDICT, Verdict
-from dpsynth.statistics.warning import DataWarning
 from dpsynth.wing import Point
 
 _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")

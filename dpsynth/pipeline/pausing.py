@@ -10,20 +10,79 @@ Invariant: warnings and verdicts are made of answers that are charged and record
 and a neighbouring table with the same answers has the same ones. A release that is paused goes on only if
 it is asked for by its id after the pause is on record: never by a schedule, nor by a second run of its
 occasion.
+
+The exam and the verdict: the door's last question, about the finished synthetic table, and what follows.
+
+Invariant: the table that is examined is the table that is handed over, in the codes of its own values. The
+verdict asks nothing more.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from dpsynth.columns.finished_table import FinishedTable
 from dpsynth.errors import Paused
 from dpsynth.pipeline.answers import Answers
+from dpsynth.pipeline.generating import Described, FittedModel, SyntheticTable
 from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.measuring import Stage
-from dpsynth.pipeline.progress import Tell
 from dpsynth.pipeline.release_run import ReleaseRun
-from dpsynth.pipeline.steps import Step
-from dpsynth.statistics.single_columns import empty_table, warnings_of
-from dpsynth.statistics.verdict import Verdict
-from dpsynth.statistics.warning import DataWarning
+from dpsynth.pipeline.steps import Step, Tell
+from dpsynth.statistics.cut_off import CutOff
+from dpsynth.statistics.exam import Basis, Exam
+from dpsynth.statistics.single_columns import DataWarning, empty_table, warnings_of
+from dpsynth.statistics.verdict import Judged, Verdict
+
+
+def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticTable) -> Exam:
+    """The measured errors of the finished table, for what was kept of the budget.
+
+    Its counts are scaled to the number of rows of the private table if that is public, otherwise to the
+    estimate.
+    """
+    plan = stage.plan
+    finished = FinishedTable(table.coded, max(fitted.rows, 1))
+    door = stage.curator.keeping(plan.later)
+    cliques = [examined.clique for examined in plan.exam]
+    distances = door.examine(cliques, finished, plan.kept)
+    return Exam(plan.exam, distances, finished.stands_for, stage.domain, _basis(inputs, fitted))
+
+
+def judge(
+    inputs: Described,
+    fitted: FittedModel,
+    table: SyntheticTable,
+    exam: Exam | None = None,
+    cut: CutOff | None = None,
+) -> Verdict:
+    """The verdict on the finished table, by noisy counts and, where there is one, the exam.
+
+    It says so if a large share of the rows was cut off.
+    """
+    counts = {column.name: np.zeros(column.size, np.int64) for column in fitted.layout.columns}
+    for _, codes in table.coded.pieces():
+        for column in fitted.layout.columns:
+            counts[column.name] += np.bincount(codes[column.name], minlength=column.size)
+    found = Judged.of(
+        fitted.layout,
+        counts,
+        fitted.densities,
+        rows=fitted.rows,
+        basis=_basis(inputs, fitted),
+        exam=exam,
+        changed=table.repairs.shares_changed,
+    ).verdict()
+    return found.beside(cut)
+
+
+def _basis(inputs: Described, fitted: FittedModel) -> Basis:
+    """The marginals that a table rests on."""
+    measured = fitted.measured
+    earlier, tiers = [m.clique for m in measured.selection.earlier], measured.answers.tiers.cliques
+    again = [clique for clique in earlier if clique in tiers]
+    public = [m.clique for m in inputs.compiled.public_marginals.marginals]
+    return Basis([*(m.clique for m in measured.joint), *again], public, earlier)
 
 
 def heed_size(inputs: Inputs, stage: Stage, run: ReleaseRun, tell: Tell) -> None:

@@ -21,6 +21,11 @@ its journal. That is not charged in addition to the other draws: only the owner 
 table. Until the ledger has closed the release, the partial folder can be entered by its owner alone. A run
 that died between the third and the fourth is resumed: it gets the recorded answers, may ask nothing, and puts
 the same bundle in its place.
+
+The end of a release that will not be finished, charged with what bounds it at that end.
+
+Invariant: a release that has asked something is never charged less than its journal says; nor less than it
+reserved, where only that bounds it (``dpsynth.accounting.cost.charge``).
 """
 
 from __future__ import annotations
@@ -34,30 +39,23 @@ from typing import TYPE_CHECKING
 
 from dpsynth.accounting import events
 from dpsynth.accounting.accountants import amount_of, compose
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.amount import Amount, float_up
 from dpsynth.accounting.cost import NOTHING, Cost, spent
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.measures import Measure
-from dpsynth.accounting.rounding import float_up
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.curator.journal import Entry, Journal
-from dpsynth.errors import (
-    ConfigError,
-    DpsynthError,
-    Interrupted,
-    Paused,
-    SourceError,
-    StepFailed,
-    TakenOver,
-)
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, SourceError, StepFailed, TakenOver
+from dpsynth.pipeline.folders import discard, withdraw
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan
 from dpsynth.strategy.evidence.reused import Reused
 
 if TYPE_CHECKING:
+    from dpsynth.ledger.balance import ReleaseEntry
     from dpsynth.ledger.ledger import Ledger
-from dpsynth.pipeline.folders import discard, withdraw
+
 
 UNCHARGED = "Nothing was charged."
 
@@ -286,3 +284,69 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost | None, lis
     delta = Fraction(str(terms["delta"])) / (1 if sampling is None else sampling.rate)
     cost = cost_of(found, measure, Fraction(str(terms["epsilon"])), delta or None, sampling)
     return cost, [events.to_json(e) for e in found]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The end of a release that will not be finished, before it is entered in the ledger.
+
+    Attributes:
+        book: the ledger.
+        entry: the release.
+        path: its journal; None where there is none.
+        cost: the cost of the journal; None without one, or where only the reservation bounds the release.
+        events: the journal's events.
+    """
+
+    book: Ledger
+    entry: ReleaseEntry
+    path: Path | None
+    cost: Cost | None
+    events: list[dict[str, object]]
+
+    @classmethod
+    def of(cls, book: Ledger, release_id: str, journal: Callable[[], Path | None]) -> Ending:
+        """The end of a release that the ledger has as reserved.
+
+        Raises:
+            ConfigError: the ledger has no such release, it has ended, or its journal can't be used.
+        """
+        entry = book.release(release_id)
+        if entry is None:
+            raise ConfigError(f"The ledger has no release {release_id}; dpsynth ledger show lists them.")
+        if entry.state != "reserved":
+            raise ConfigError(
+                f"Release {release_id} has ended: it is {entry.state} at {entry.cost.amount.shown()}. Only "
+                "one that is reserved can be abandoned."
+            )
+        path = journal()
+        if path is None:
+            return cls(book, entry, None, None, [])
+        return cls(book, entry, path, *spent_by(path, release_id, entry.holder))
+
+    @property
+    def sentence(self) -> str:
+        """What the release counts for once it is abandoned."""
+        # It takes scipy with it, which no release needs.
+        from dpsynth.ledger.views import share_in_words
+
+        entry, account = self.entry, self.book.balance(self.entry.dataset)
+        assert account is not None
+        reserved, left = entry.reserved, self.cost
+        if self.path is None:
+            counts = "all of that, for no journal was found"
+        elif left is None or not (account.filter.needs_delta or left.pure):
+            counts = "all of that: its ε at its δ is that of the release as a whole, wherever it ends"
+        else:
+            counts = f"{share_in_words(account.share_of(left))} of the cap, as {self.path} says"
+        return (
+            f"Release {entry.release_id} of dataset '{entry.dataset}' reserved {reserved.amount.shown()}: "
+            f"{share_in_words(account.share_of(reserved))} of the cap. Abandoned, it counts for {counts}. "
+            "It can't be resumed afterwards."
+        )
+
+    def enter(self, why: str) -> None:
+        """Enter the end in the ledger."""
+        entry = self.entry
+        holder = None if self.path is None else entry.holder
+        self.book.abandon(entry.release_id, self.cost, self.events, why, holder)

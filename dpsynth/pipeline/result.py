@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.bundle.frames import Library, frame_of
-from dpsynth.bundle.inline_page import InlinePage
+from dpsynth.accounting.events import Guarantee
+from dpsynth.bundle.csv_files import Library, frame_of
+from dpsynth.bundle.pages import InlinePage
 from dpsynth.bundle.publication import WithoutCurator
 from dpsynth.bundle.recipient import open_bundle
 from dpsynth.bundle.row_source import RowSource
 from dpsynth.errors import DpsynthError
 from dpsynth.figures import rounded_up
-from dpsynth.pipeline.sampling import SyntheticTable
+from dpsynth.pipeline.generating import SyntheticTable
 from dpsynth.plan.steps import PlannedStep
 from dpsynth.statistics.exam import Exam
+from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.statistics.verdict import NO_VERDICT, Verdict
-from dpsynth.statistics.warning import DataWarning
 
 if TYPE_CHECKING:
     import pandas as pd

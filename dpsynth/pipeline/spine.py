@@ -40,8 +40,7 @@ import numpy as np
 
 from dpsynth.config import Spec
 from dpsynth.pipeline.beginning import DEFAULT_REQUEST, Request, begin
-from dpsynth.pipeline.examining import examine, judge
-from dpsynth.pipeline.generating import fit_model, spread_over_values, tabulate
+from dpsynth.pipeline.generating import fit_model, sample_rows, spread_over_values, tabulate
 from dpsynth.pipeline.inputs import Inputs, MemoryTable, inputs_of, with_public_table
 from dpsynth.pipeline.measuring import (
     OpenDoor,
@@ -59,12 +58,10 @@ from dpsynth.pipeline.measuring import (
     select,
 )
 from dpsynth.pipeline.outputs import Synthesis, public_of, publish, release_of, write
-from dpsynth.pipeline.pausing import heed_size, heed_verdict, heed_warnings
-from dpsynth.pipeline.progress import Tell, silently
+from dpsynth.pipeline.pausing import examine, heed_size, heed_verdict, heed_warnings, judge
 from dpsynth.pipeline.release_run import ReleaseRun, composed, settle
 from dpsynth.pipeline.result import Release
-from dpsynth.pipeline.sampling import sample_rows
-from dpsynth.pipeline.steps import RunStep, Step, Steps, plainly
+from dpsynth.pipeline.steps import RunStep, Step, Steps, Tell, plainly, silently
 from dpsynth.strategy.evidence.evidence import Answered
 
 

@@ -17,8 +17,7 @@ from itertools import combinations
 from math import hypot, pi, sqrt
 
 from dpsynth.columns.compression import rare_when_ordered
-from dpsynth.columns.examined import reach
-from dpsynth.columns.measurement import mean_absolute_error, noise_variance
+from dpsynth.columns.measurement import mean_absolute_error, noise_variance, reach
 from dpsynth.config.bins import DEFAULT_BINS, ONE_A_VALUE
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec

@@ -13,8 +13,7 @@ from itertools import islice, takewhile
 
 from dpsynth.columns.slices import Slice
 from dpsynth.config.grammar import Spec
-from dpsynth.config.period import Period, last_whole, slice_named, slice_of
-from dpsynth.config.schedule import Schedule, ticks
+from dpsynth.config.period import Period, Schedule, last_whole, slice_named, slice_of, ticks
 from dpsynth.errors import ConfigError
 
 FARTHEST = 10_000

@@ -2,47 +2,442 @@
 
 Invariant: a plan is made of the config alone, and is exact: shares are rationals, so the parts of a
 split never exceed the whole, and every noise scale is rounded towards more noise.
+
+Tiers: the parts of a release that are asked for one audience after the other.
+
+The first tier is asked for the audience of the smallest epsilon, within its budget. Each further tier has
+what the next audience's budget has beyond that, and the answers so far besides. So an audience's guarantee is
+that of all answers up to the end of its tier, and all audiences together bear the last one's.
+
+To answer the larger audience first and to add noise for the smaller one would give the same variances of a
+marginal that both get: under Gaussian DP precisions add up. But then what is chosen for the smaller audience
+would depend on choices at the larger one's epsilon. In this order each bundle is a function of what its own
+audience pays for, and needs no argument but composition.
+
+Invariant: budgets are exact, and rise from tier to tier.
+
+Means, sums and quantiles that are asked for, and which of them get a question of their own.
+
+Invariant: all of it follows from the config. The price of each such question is the same.
+
+The size of the model: the number of cells that it may have, and the number that it can reach.
+
+Invariant: both follow from the config and from the columns' sizes.
+
+The accountants that a config allows, and the one that a plan takes.
+
+Invariant: the choice follows from the config and the plan's own noise scales, hence from public facts alone.
+
+The exam: the marginals whose distances from the finished synthetic table are asked for at the end.
+
+All pairs of columns are examined, the requested statistics of three columns and more, and some sets of three
+columns. So a release states the error of its own table, not that of a model.
+
+Invariant: the marginals follow from the config and from the columns' sizes, never from answers about rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
+from hashlib import sha256
+from itertools import combinations
+from math import comb, sqrt
+from typing import TypeVar
 
-from dpsynth.accounting.measures import Measure
+import numpy as np
+
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.beside_noise import PLD, admits_steps
+from dpsynth.accounting.events import ExponentialEvent
+from dpsynth.accounting.known_measures import measure_for, measure_named
+from dpsynth.accounting.measures import GDP, PURE, Measure
 from dpsynth.accounting.neighbours import Neighbours, PerPeriod, left_unprotected
 from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.examined import Examined
-from dpsynth.columns.measurement import noise_variance
+from dpsynth.columns.measurement import Examined, noise_variance
 from dpsynth.columns.search import ValueSearch
-from dpsynth.config.audiences import Promise
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
-from dpsynth.config.privacy import Person
+from dpsynth.config.privacy import Person, Promise
+from dpsynth.config.structure import METHODS
 from dpsynth.errors import ConfigError
-from dpsynth.plan.choice_of_accountant import Terms, least_noise, measures_of
-from dpsynth.plan.exam import exam_of
-from dpsynth.plan.model_size import CELL_BYTES, model_cells
-from dpsynth.plan.outline import Outline, Shares, StrategyOutline
-from dpsynth.plan.own_questions import OwnQuestions, share_of_statistics
-from dpsynth.plan.quantiles import planned_quantiles
-from dpsynth.plan.resources import Forecast, forecast_of
-from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
-from dpsynth.plan.steps import Asked, PlannedStep, Spending
-from dpsynth.plan.sums import ASSUMED_ROWS, Allowances, planned_means
-from dpsynth.plan.tiers import Tier, part_of, tiers_of
+from dpsynth.plan.questions import (
+    ASSUMED_ROWS,
+    Allowances,
+    PlannedMean,
+    PlannedQuantiles,
+    planned_means,
+    planned_quantiles,
+)
+from dpsynth.plan.resources import Forecast, cells_within, forecast_of
+from dpsynth.plan.steps import (
+    Asked,
+    Outline,
+    PlannedSearch,
+    PlannedStep,
+    Shares,
+    Spending,
+    StrategyOutline,
+    planned_searches,
+    price_of_bound,
+)
+
+MOST_CELLS = 1 << 22
+"""Largest number of cells of a marginal that is examined."""
+
+MOST_PAIRS = 3000
+"""Largest number of pairs that are examined; of more, those of fewest cells."""
+
+TRIPLES_A_PAIR, MOST_TRIPLES = 4, 100
+"""One set of three columns for so many pairs; and at most so many sets."""
+
+_TRIES = 50
+
+_PAIR, _TRIPLE = 2, 3
+
+
+def exam_of(domain: Domain, statistics: Sequence[Clique]) -> tuple[Examined, ...]:
+    """The marginals of the exam, each once; none for a table of one column.
+
+    Args:
+        domain: the columns, with all their values.
+        statistics: the columns of each requested statistic.
+    """
+    pairs = _pairs(domain)
+    asked = dict.fromkeys(domain.canonical(columns) for columns in statistics if len(columns) > _PAIR)
+    named = [clique for clique in asked if domain.cells(clique) <= MOST_CELLS]
+    number = min(-(-len(pairs) // TRIPLES_A_PAIR), MOST_TRIPLES)
+    triples = [clique for clique in _triples(domain, number) if clique not in asked]
+    return (
+        *(Examined("pair", clique) for clique in pairs),
+        *(Examined("statistic", clique) for clique in named),
+        *(Examined("triple", clique) for clique in triples),
+    )
+
+
+def _pairs(domain: Domain) -> list[Clique]:
+    """The pairs of fewest cells, in table order; of pairs alike, the first ones."""
+    names, sizes = domain.columns, np.array(domain.shape(domain.columns), dtype=np.float64)
+    first, second = np.triu_indices(len(names), 1)
+    cells = sizes[first] * sizes[second]
+    few = np.sort(np.argsort(cells, kind="stable")[:MOST_PAIRS])
+    return [(names[first[i]], names[second[i]]) for i in few.tolist() if cells[i] <= MOST_CELLS]
+
+
+def _triples(domain: Domain, number: int) -> Iterator[Clique]:
+    """At most so many sets of three columns, in table order; the same for the same names and sizes."""
+    columns = list(domain.columns)
+    if comb(len(columns), _TRIPLE) <= number:
+        drawn = set(combinations(range(len(columns)), _TRIPLE))
+    else:
+        drawn = set()
+        for turn in range(_TRIES * number):
+            # The choice is public. It follows from the names, so it repeats for a release that is resumed.
+            digest = sha256(repr((columns, turn)).encode()).digest()
+            at = {int.from_bytes(digest[8 * i : 8 * i + 8]) % len(columns) for i in range(_TRIPLE)}
+            if len(at) == _TRIPLE and domain.cells([columns[i] for i in at]) <= MOST_CELLS:
+                drawn.add(tuple(sorted(at)))
+            if len(drawn) == number:
+                break
+    cliques = (tuple(columns[i] for i in at) for at in sorted(drawn))
+    return (clique for clique in cliques if domain.cells(clique) <= MOST_CELLS)
+
+
+@dataclass(frozen=True)
+class Tier:
+    """One audience's part of a release; the only one where there are no audiences.
+
+    Attributes:
+        audience: the name of the audience; "" where there are none.
+        epsilon, delta: its guarantee, for all answers up to the end of the tier.
+        budget: the budget of all these answers, under the measure.
+    """
+
+    audience: str
+    epsilon: Fraction
+    delta: Fraction | None
+    budget: Fraction
+
+    def spent_delta(self, measure: Measure, selection: Fraction) -> Fraction:
+        """The delta of the guarantee; under pure accounting only that of partition selection."""
+        if not measure.needs_delta:
+            return selection
+        return Fraction(0) if self.delta is None else self.delta
+
+
+def tiers_of(
+    promises: Sequence[Promise], measure: Measure, selection: Fraction, sampling: Sampling | None = None
+) -> tuple[Tier, ...]:
+    """The tiers of a release, in the order in which they are asked.
+
+    Args:
+        promises: the guarantee of each audience, in rising order.
+        measure: the measure of losses, the same for all tiers.
+        selection: the part of each delta for partition selection, which the first tier asks.
+        sampling: the sample of units; the budget is then that of the release on the sample.
+    """
+    found = []
+    for promise in promises:
+        epsilon, delta = promise.epsilon, promise.delta
+        if sampling is not None:
+            of_sample = sampling.of_sample(Amount(epsilon, delta or Fraction(0)))
+            epsilon, delta = of_sample.epsilon, None if delta is None else of_sample.delta
+        budget = measure.budget(epsilon, _beside(delta, selection))
+        found.append(Tier(promise.audience, promise.epsilon, promise.delta, budget))
+    return tuple(found)
+
+
+def part_of(tiers: Sequence[Tier], place: int) -> Fraction:
+    """The budget of one tier by itself: what its audience's has beyond that of the tier before."""
+    return tiers[place].budget - (tiers[place - 1].budget if place else 0)
+
+
+def _beside(delta: Fraction | None, selection: Fraction) -> Fraction | None:
+    return None if delta is None else delta - selection
+
+
+SHARE_OF_ONE, LARGEST_SHARE = Fraction(1, 20), Fraction(3, 20)
+"""Default share of the budget for one such question, and for all together."""
+
+
+def share_of_statistics(number: int) -> Fraction:
+    """The default share of the budget for so many questions of statistics."""
+    return min(SHARE_OF_ONE * number, LARGEST_SHARE)
+
+
+@dataclass(frozen=True)
+class OwnQuestions:
+    """The statistics that questions of their own could measure.
+
+    Attributes:
+        means: means and sums, each with the way in which it is measured.
+        quantiles: quantiles, each with the way in which they are measured.
+    """
+
+    means: tuple[PlannedMean, ...] = ()
+    quantiles: tuple[PlannedQuantiles, ...] = ()
+
+    @property
+    def summed(self) -> tuple[PlannedMean, ...]:
+        """The means that are measured by sums."""
+        return tuple(mean for mean in self.means if mean.summed)
+
+    @property
+    def finer(self) -> tuple[PlannedQuantiles, ...]:
+        """The quantiles that are measured by finer counts."""
+        return tuple(each for each in self.quantiles if each.price > 0)
+
+    @property
+    def number(self) -> int:
+        """Number of questions."""
+        return len(self._asked)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns whose numbers are kept."""
+        return frozenset(column for column, _ in self._asked)
+
+    @property
+    def price(self) -> Fraction:
+        """The price of all questions together."""
+        return sum((price for _, price in self._asked), Fraction(0))
+
+    @property
+    def _asked(self) -> list[tuple[str, Fraction]]:
+        """Column and price of each question."""
+        summed = [(mean.column, mean.price) for mean in self.summed]
+        return [*summed, *((each.column, each.price) for each in self.finer)]
+
+    def at(self, price: Fraction) -> OwnQuestions:
+        """The same questions at another price each."""
+        return OwnQuestions(
+            tuple(replace(mean, price=price) if mean.price else mean for mean in self.means),
+            tuple(replace(each, price=price) if each.price else each for each in self.quantiles),
+        )
+
+    def described_means(self) -> list[Mapping[str, object]]:
+        """The means as plain JSON values."""
+        return [
+            {
+                **_described(mean.column, mean.by, mean.found, mean.rows),
+                "measured_by": "sums" if mean.summed else "counts",
+                "half_width_by_sums": mean.by_sums,
+                "half_width_by_counts": mean.by_counts,
+            }
+            for mean in self.means
+        ]
+
+    def described_quantiles(self) -> list[Mapping[str, object]]:
+        """The quantiles as plain JSON values."""
+        return [
+            {
+                **_described(each.column, each.by, each.found, each.rows),
+                "at": list(each.levels),
+                "measured_by": "finer counts" if each.price else "counts",
+                "half_width_by_finer_counts": each.by_finer,
+                "half_width_by_counts": each.by_counts,
+            }
+            for each in self.quantiles
+        ]
+
+
+def _described(column: str, by: Clique, found: bool, rows: int) -> Mapping[str, object]:
+    return {
+        "column": column,
+        "by": list(by),
+        "half_width_in": "the column's range" if found else "the column's unit",
+        "rows": rows,
+    }
+
+
+CELL_BYTES = 8
+
+
+def model_cells(
+    spec: Spec,
+    outline: Outline,
+    outlined: StrategyOutline,
+    sizes: Mapping[str, int],
+    wanted: tuple[Clique, ...],
+) -> tuple[int, int]:
+    """Number of cells that the model may have, and the number that it can reach."""
+    structure = spec.structure
+    allowed = outline.max_cells
+    if structure.max_model_mb is not None:
+        allowed = int(structure.max_model_mb * 1_000_000 / CELL_BYTES)
+    given = _least_cells(sizes, wanted if outlined.cliques else ())
+    # A method without choices can't leave out a clique.
+    needed = max(given, outlined.cells) if not METHODS[outline.name].chooses else given
+    if needed > allowed:
+        raise ConfigError(
+            f"The model needs {needed:,} cells ({needed * CELL_BYTES / 1e6:,.1f} MB) for the single columns "
+            f"and for the pairs of constraints, publish.statistics or structure.cliques; {allowed:,} are "
+            "allowed. "
+            "Give the largest of them fewer bins or values, ask for less, or raise structure.max_model_mb."
+        )
+    if structure.max_seconds is not None:
+        hinted = cells_within(float(structure.max_seconds), len(sizes), outlined.rounds + 1)
+        allowed = max(needed, min(allowed, hinted))
+    return allowed, max(needed, min(allowed, outlined.cells))
+
+
+def _least_cells(sizes: Mapping[str, int], wanted: tuple[Clique, ...]) -> int:
+    """Cells of a model of the wanted pairs, which make no cycle, and of the columns in none."""
+    paired = {c for pair in wanted for c in pair}
+    alone = sum(size for column, size in sizes.items() if column not in paired)
+    return alone + sum(sizes[a] * sizes[b] for a, b in wanted)
+
+
+Way = TypeVar("Way")
+
+Terms = tuple[Measure, Sequence[PlannedStep], float]
+"""The measure of a way, its steps, and the noise scale of its last measuring step."""
+
+_FREE = {"gaussian": ("gdp", "zcdp"), "laplace": ("zcdp",)}
+"""The accountants that auto weighs where there is a delta, by noise, the most usual one first.
+
+With Laplace noise ``rdp`` needs a little less noise than ``zcdp``, but the ledger adds up rho, and all that a
+release under ``rdp`` tells of its rho is a bound of up to 1.5 times as much: so much sooner the cap is
+reached. ``advanced`` and ``optimal`` need more noise. ``pld`` sharpens choices at the same noise, which buys
+no accuracy that could be measured (docs/privacy.md has the figures). ``sequential`` would have the ledger add
+up epsilon for good.
+"""
+
+
+def measures_of(spec: Spec) -> list[Measure]:
+    """The measures that suit a config, the most usual one first.
+
+    Where the config names the ledger's filter, auto leaves out a measure that it can't bound.
+
+    Raises:
+        ConfigError: the accountant that the config names can't be honoured by the filter that it names, or
+            bounds no single tier of its audiences.
+    """
+    privacy = spec.privacy
+    epsilon = Fraction(privacy.epsilon)
+    delta = None if privacy.delta is None else Fraction(privacy.delta)
+    if privacy.accountant != "auto":
+        if delta is None and privacy.accountant != PURE.accountant:
+            raise ConfigError(f"privacy.delta is missing: accountant {privacy.accountant} needs it.")
+        measure = measure_for(privacy.accountant, epsilon, delta)
+        if privacy.noise not in measure.noises:
+            raise ConfigError(f"{privacy.accountant} counts {' or '.join(measure.noises)} noise only.")
+        if measure.whole_only and spec.audiences:
+            raise ConfigError(
+                f"privacy.accountant {privacy.accountant} can't be had with audiences: it counts choices "
+                "beside all the noise that a release draws, and an audience of a smaller epsilon sees only a "
+                "part of it. Use privacy.accountant gdp, or leave it out."
+            )
+        if not _honoured(spec, measure):
+            raise ConfigError(
+                f"ledger.filter {spec.ledger.filter} adds up mu of Gaussian DP, and a release with "
+                f"{privacy.noise} noise under privacy.accountant {privacy.accountant} has no bound on mu. "
+                "Use privacy.accountant gdp or pld, or another ledger.filter: zcdp or sequential."
+            )
+        return [measure]
+    if delta is None:
+        return [PURE]
+    found = [measure_for(name, epsilon, delta) for name in _FREE[privacy.noise]]
+    return [measure for measure in found if _honoured(spec, measure)]
+
+
+def _honoured(spec: Spec, measure: Measure) -> bool:
+    """True if the filter that the config names can bound a release under a measure."""
+    if spec.ledger.filter == "auto" or measure_named(spec.ledger.filter) != GDP:
+        return True
+    return measure.implied(Fraction(1), spec.privacy.noise == "laplace")[1] is not None
+
+
+def least_noise(ways: Sequence[Way], terms: Callable[[Way], Terms], *, checked: bool = True) -> Way:
+    """The way with the least noise in its last measuring step, the first of several.
+
+    Args:
+        ways: at least one; ``measures_of`` gave their measures.
+        terms: the terms of a way.
+        checked: False for the rest of a release that has begun, whose measure is fixed.
+
+    Raises:
+        ConfigError: the config names an accountant that doesn't count the choices of the plan.
+    """
+    fit = [way for way in ways if not checked or _admitted(*terms(way)[:2])]
+    if not fit:
+        raise ConfigError(
+            "privacy.accountant pld counts a choice jointly with the Gaussian noise that is drawn after it. "
+            "In this plan choices take too much of the budget for that. Give privacy.split a smaller share "
+            "of structure and a larger one of marginals, or use privacy.accountant gdp."
+        )
+    return min(fit, key=lambda way: terms(way)[2])
+
+
+def _admitted(measure: Measure, steps: Sequence[PlannedStep]) -> bool:
+    """True if every choice of a plan has its cost, whatever the order of the questions of a step.
+
+    A strategy may choose and measure in turn, with at most a third of its marginals before the last choice.
+    """
+    if measure != PLD:
+        return True
+    costs = [Fraction(step.cost) for step in steps]
+    choosing = [any(isinstance(event, ExponentialEvent) for event, _ in step.events) for step in steps]
+    return all(
+        admits_steps(cost, sum(costs[place + 1 :], Fraction(0)) * 2 / 3)
+        for place, (cost, chooses) in enumerate(zip(costs, choosing, strict=True))
+        if chooses
+    )
+
 
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Default share of the budget for domain discovery: with all columns to be found, and at least."""
+
 BOUND_SHARE = Fraction(1, 50)
 """Default share of the budget for finding the contribution bound alone."""
+
 CUTOFF_SHARE = Fraction(1, 100)
 """Default share of the budget for the rows that a given contribution bound cuts off; docs/persons.md."""
+
 EXAM_SHARE = Fraction(3, 100)
 """Default share of the budget for the exam; docs/exam.md weighs it."""
 

@@ -1,6 +1,10 @@
 """The reservation of a release in the ledger, made from its config and plan.
 
 Invariant: a reservation is public, and at least the cost of the release.
+
+The guarantee that a plan promises, before anything was read.
+
+Invariant: what is charged keeps to the plan, so the guarantee of the release is at most this one.
 """
 
 from __future__ import annotations
@@ -9,15 +13,33 @@ from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
+from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.measures import PURE
 from dpsynth.config import Spec
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.files.place import resolved
-from dpsynth.ledger.balance import Reservation
-from dpsynth.ledger.identity import Table
+from dpsynth.ledger.balance import Reservation, Table
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan
+
+
+def promised(plan: Plan) -> Guarantee:
+    """The guarantee of a release that spends all that its plan allows."""
+    measure, budget = plan.measure, plan.whole.budget
+    asked = plan.spent_delta if plan.sampling is None else plan.spent_delta / plan.sampling.rate
+    epsilon = measure.epsilon(budget, asked - plan.selection_delta if measure.needs_delta else None)
+    found = Guarantee(
+        epsilon=float(epsilon),
+        delta=float(plan.spent_delta),
+        rho=float(measure.rho(budget)) if measure.needs_delta else None,
+        unit=plan.neighbours.unit,
+        neighbours=plan.neighbours.relation,
+        accountant=measure.accountant,
+        mu=measure.mu(budget),
+        approximate_delta=float(plan.selection_delta),
+    )
+    return found if plan.sampling is None else plan.sampling.of_whole(found, epsilon, plan.spent_delta)
 
 
 def table_of(spec: Spec) -> Table:

@@ -2,23 +2,185 @@
 
 Invariant: steps are exact. Prices are rationals whose sum is the budget, and every noise scale is rounded
 towards more noise.
+
+Outline of a structure strategy: the questions and cells that a plan has to expect.
+
+Invariant: an outline is made of public facts, mostly the columns' sizes, and is never exceeded.
+A strategy that makes fewer choices than outlined leaves their price to its last step.
+
+The searches of domain discovery, which come before all counts, and the price of each.
+
+Invariant: prices are exact, add up to the share of the budget for domain discovery, and follow from the
+config alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from typing import Literal, Protocol
 
 from dpsynth.accounting.calibration import Calibrated, Calibration
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import NoiseName, noise_named
+from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
-from dpsynth.plan.outline import Shares, StrategyOutline
-from dpsynth.plan.searches import PlannedSearch
+from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the budget by step; together at most 1.
+
+    The last step before the exam takes what is left but for the exam's share.
+
+    Attributes:
+        cutoff: for the rows that the contribution bound cuts off.
+    """
+
+    one_way: Fraction
+    structure: Fraction
+    marginals: Fraction
+    domain: Fraction = Fraction(0)
+    statistics: Fraction = Fraction(0)
+    exam: Fraction = Fraction(0)
+    cutoff: Fraction = Fraction(0)
+
+    def beside(self, domain: Fraction, statistics: Fraction, exam: Fraction, cutoff: Fraction) -> Shares:
+        """The same split of what domain discovery, statistics, exam and cut-off leave, with their shares."""
+        rest = 1 - domain - statistics - exam - cutoff
+        parts = self.one_way * rest, self.structure * rest, self.marginals * rest
+        return Shares(*parts, domain, statistics, exam, cutoff)
+
+
+@dataclass(frozen=True)
+class StrategyOutline:
+    """The expected questions of a strategy, for a table of given sizes.
+
+    Attributes:
+        rounds: number of fits while choosing and measuring: 1 if all cliques are measured at once, 0 without
+            cliques.
+        choices: largest number of private choices by the exponential mechanism.
+        errors: largest number of noisy distances.
+        cliques: expected number of measured cliques.
+        cells: largest number of cells of the model, before the bound of the plan.
+        shares: default split of the budget.
+        distance_share: the part of the structure step's budget for noisy distances, if the strategy asks
+            for choices too.
+    """
+
+    rounds: int
+    choices: int
+    errors: int
+    cliques: int
+    cells: int
+    shares: Shares
+    distance_share: Fraction = Fraction(1, 2)
+
+
+class Outline(Protocol):
+    """The part of a structure strategy that a plan needs."""
+
+    @property
+    def name(self) -> str:
+        """The name in the config."""
+        ...
+
+    @property
+    def max_cells(self) -> int:
+        """Largest number of cells of the model's junction tree, if the config sets no bound."""
+        ...
+
+    def outline(
+        self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
+    ) -> StrategyOutline:
+        """The expected questions.
+
+        If the accountant is free to be chosen, a plan asks under each measure that suits, and uses
+        the one under which the last step has the least noise.
+
+        Args:
+            sizes: number of cells of each column, in table order.
+            wanted: pairs that every structure includes.
+            measure: the measure of losses.
+            noise: "gaussian" or "laplace".
+        """
+        ...
+
+
+Find = Literal["bounds", "quantiles", "tree", "values", "prefixes"]
+
+_WEIGHTS: dict[Find, int] = {"bounds": 2, "quantiles": 3, "tree": 3, "values": 5, "prefixes": 3}
+
+_ROWS_WEIGHT = 3
+"""Weight of the question for the contribution bound."""
+
+
+@dataclass(frozen=True)
+class PlannedSearch:
+    """One search for a part of a column's domain.
+
+    Attributes:
+        column: the column whose domain is to be found.
+        find: "bounds", "quantiles", "tree", "values" or "prefixes".
+        price: the most that all its questions may cost together, under the plan's measure.
+        delta: the delta that all its questions may use together; 0 except for values.
+    """
+
+    column: str
+    find: Find
+    price: Fraction
+    delta: Fraction = Fraction(0)
+
+
+def planned_searches(
+    columns: Iterable[Column], allowance: Fraction, delta: Fraction
+) -> tuple[PlannedSearch, ...]:
+    """The searches for some columns, in order, with their parts of an allowance.
+
+    Args:
+        columns: the columns of the table.
+        allowance: the price of all searches together.
+        delta: the delta of all searches for values together.
+    """
+    wanted = [(c.name, find) for c in columns for find in _finds(c)]
+    whole = sum(_WEIGHTS[find] for _, find in wanted)
+    values = sum(find == "values" for _, find in wanted)
+    return tuple(
+        PlannedSearch(
+            column,
+            find,
+            allowance * _WEIGHTS[find] / whole,
+            delta / values if find == "values" else Fraction(0),
+        )
+        for column, find in wanted
+    )
+
+
+def price_of_bound(columns: Iterable[Column], allowance: Fraction) -> Fraction:
+    """The part of an allowance for the contribution bound; the rest goes to the searches."""
+    whole = sum(_WEIGHTS[find] for c in columns for find in _finds(c))
+    return allowance * _ROWS_WEIGHT / (_ROWS_WEIGHT + whole)
+
+
+def _finds(column: Column) -> list[Find]:
+    """Parts of a column's domain that are to be found, in order."""
+    search = column.search
+    if isinstance(search, ValueSearch):
+        return ["values"]
+    if isinstance(search, PrefixSearch):
+        return ["prefixes"]
+    found: list[Find] = []
+    if isinstance(search, NumberSearch):
+        if search.low is None:
+            found.append("bounds")
+        if search.edges != "equal":
+            found.append(search.edges)
+    return found
 
 
 def _without_events(fields: list[tuple[str, object]]) -> dict[str, object]:

@@ -20,8 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.examined import Examined, reach
-from dpsynth.columns.measurement import NoisyDistances
+from dpsynth.columns.measurement import Examined, NoisyDistances, reach
 from dpsynth.statistics.examined_estimates import Distance
 
 if TYPE_CHECKING:

@@ -15,13 +15,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_values import Intervals
+from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.statistics import group_figures
-from dpsynth.statistics.conditions import Condition
-from dpsynth.statistics.counted_cells import CountedCells
+from dpsynth.statistics.counted_cells import Condition, CountedCells
 from dpsynth.statistics.estimates import ALL, Numbers
 from dpsynth.statistics.group_figures import Contents, Estimate, Group
 

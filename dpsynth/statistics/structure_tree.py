@@ -1,13 +1,84 @@
-"""The structure of a model: its tree of cliques for a page, and paths from column to column."""
+"""The structure of a model: its tree of cliques for a page, and paths from column to column.
+
+Merged values in words: the groups of a column, and their labels.
+
+Invariant: groups are public. They follow from published answers by a rule in the config.
+
+Relations of pairs of columns in a model, each with its basis and, after an exam, its measured error.
+
+Invariant: public facts alone, those of a bundle's manifest and of its exam.csv.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
 from typing import cast
 
+from dpsynth.columns.column import Column
+from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique
 from dpsynth.model import JunctionTree
+from dpsynth.page_templates import PairCell, PairMatrix, pair_matrix
+from dpsynth.statistics.exam import Basis
+from dpsynth.statistics.tables import listed
+from dpsynth.statistics.verdict import NO_VERDICT, USES, Verdict
+
+_NAMED = 3
+"""Number of values that a group's label names, where the group has at least two more."""
+
+
+def group_labels(column: Column, compression: Compression) -> tuple[str, ...]:
+    """A label for each group of a column: all of its values, or the first ones of many.
+
+    Two groups may have equal labels; ``Compression.groups`` has the exact members.
+    """
+    return tuple(
+        " | ".join(values)
+        if len(values) <= _NAMED + 1
+        else f"{' | '.join(values[:_NAMED])} | … ({len(values)} values)"
+        for values in _members(column, compression)
+    )
+
+
+def _members(column: Column, compression: Compression) -> list[list[str]]:
+    groups = compression.groups[column.name].tolist()
+    found: list[list[str]] = [[] for _ in range(max(groups) + 1)]
+    for label, group in zip(column.labels, groups, strict=True):
+        found[group].append(label)
+    return found
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A column with merged values.
+
+    Attributes:
+        column: its name.
+        values: number of values.
+        groups: number of groups, single values included.
+        held: the labels of each group of more than one value.
+    """
+
+    column: str
+    values: int
+    groups: int
+    held: tuple[tuple[str, ...], ...]
+
+
+def merged_columns(columns: Sequence[Column], compression: Compression) -> tuple[Merged, ...]:
+    """The columns that have merged values, in table order."""
+    found = []
+    for column in columns:
+        if column.name in compression.groups:
+            members = _members(column, compression)
+            held = tuple(tuple(labels) for labels in members if len(labels) > 1)
+            found.append(Merged(column.name, column.size, len(members), held))
+    return tuple(found)
+
 
 _PAIR = 2
 
@@ -147,3 +218,107 @@ class Paths:
                 before |= dict.fromkeys(fresh, name)
                 queue += fresh
         return before
+
+
+MARKS: Mapping[str, tuple[str, str]] = {
+    "measured": ("●", "measured together"),
+    "public": ("■", "stated as public"),
+    "earlier": ("◆", "found together in earlier releases or a public table only"),
+    "through others": ("○", "not measured together: related through other columns only"),
+    "independent": ("·", "taken to be independent"),
+}
+"""The mark of each basis, and its meaning."""
+
+_SHADES: Mapping[str, float] = {"measured": 0.75, "public": 0.75, "earlier": 0.6, "through others": 0.25}
+
+_MOST_LISTED = 50
+"""Pairs that are listed in place of a matrix."""
+
+COLOURS: Mapping[str, str] = dict(zip(USES, ("use", "care", "dont"), strict=True))
+"""The class of each verdict in the page's style."""
+
+_UNMEASURED = 0.5
+"""Shade of a verdict without a measured error."""
+
+
+@dataclass(frozen=True)
+class PairError:
+    """The measured error of a pair: the share of rows that would have to change, with its 95 % limits."""
+
+    error: float
+    low: float
+    high: float
+
+
+class RelationsInWords:
+    """The bases of pairs in words."""
+
+    def __init__(self, relations: Basis) -> None:
+        """The bases of pairs of some relations."""
+        self._relations = relations
+        self._paths = Paths((*relations.measured, *relations.public, *relations.earlier))
+
+    def of(self, one: str, other: str) -> tuple[str, str]:
+        """The basis of a pair, and what it means in words, with the columns between the two."""
+        found = self._relations.of((one, other))
+        path = self._paths.between(one, other) if found == "through others" else None
+        if path:
+            return found, f"not measured together: related through {listed(path)} only"
+        return found, MARKS[found][1]
+
+
+@dataclass(frozen=True)
+class PairView:
+    """The matrix of all pairs, the legend of its marks, and how many pairs have each.
+
+    Attributes:
+        columns: number of columns.
+        matrix: the matrix; None of too many columns.
+        legend: mark, meaning and number of pairs of each basis that some pair has.
+        examined: number of pairs with a measured error.
+        verdicts: verdict, its class, and number of pairs.
+        largest: in place of a matrix, the examined pairs of the largest measured errors, in words.
+    """
+
+    columns: int
+    matrix: PairMatrix | None
+    legend: tuple[tuple[str, str, int], ...]
+    examined: int
+    verdicts: tuple[tuple[str, str, int], ...] = ()
+    largest: tuple[str, ...] = ()
+
+
+def pair_view(
+    names: Sequence[str],
+    relations: Basis,
+    errors: Mapping[frozenset[str], PairError],
+    verdict: Verdict = NO_VERDICT,
+) -> PairView:
+    """The matrix of all pairs of some columns, coloured by the verdict: the larger an error, the deeper."""
+    in_words = RelationsInWords(relations)
+    judged = {frozenset(pair.columns): pair.verdict for pair in verdict.pairs}
+
+    def cell(one: str, other: str) -> PairCell:
+        basis, words = in_words.of(one, other)
+        error = errors.get(frozenset((one, other)))
+        mark, found = MARKS[basis][0], judged.get(frozenset((one, other)))
+        said = f"{one} and {other}: {f'{found}; ' if found else ''}{words}"
+        colour = COLOURS[found] if found else ""
+        if error is None:
+            shade = _UNMEASURED if found else 0.0 if errors else _SHADES.get(basis, 0.0)
+            return PairCell(mark, said, shade, "", colour)
+        off, low, high = (f"{100 * share:.1f}" for share in (error.error, error.low, error.high))
+        said = f"{said}; {off} % of the rows off ({low} to {high} %)"
+        return PairCell(mark, said, sqrt(error.error), f"{100 * error.error:.0f}", colour)
+
+    counted = Counter(map(relations.of, combinations(names, 2)))
+    legend = tuple(
+        (mark, meaning, counted[basis]) for basis, (mark, meaning) in MARKS.items() if basis in counted
+    )
+    matrix = pair_matrix(names, cell)
+    place = {name: spot for spot, name in enumerate(names)}
+    worst = [] if matrix else sorted(errors, key=lambda pair: -errors[pair].error)[:_MOST_LISTED]
+    largest = [cell(*sorted(pair, key=place.__getitem__)).words for pair in worst]
+    found = Counter(judged.values())
+    verdicts = tuple((use, COLOURS[use], found[use]) for use in USES if found)
+    return PairView(len(names), matrix, legend, len(errors), verdicts, tuple(largest))

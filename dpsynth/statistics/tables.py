@@ -23,9 +23,8 @@ from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, as_json
 from dpsynth.errors import ConfigError
 from dpsynth.statistics.computations import COMPUTATIONS, Computed
 from dpsynth.statistics.estimates import HOLDS, NONE, Z95, Marginals, Numbers, Unbiased
-from dpsynth.statistics.file_names import file_name
 from dpsynth.statistics.grouped_counts import GroupedCounts, Measure
-from dpsynth.statistics.provenance import ANSWERS_ALONE, Provenance, Sources
+from dpsynth.statistics.provenance import ANSWERS_ALONE, Provenance, Sources, file_name
 from dpsynth.statistics.summed_means import SummedMeans, summed_means, sums_of
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))

@@ -39,7 +39,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.figures import count
-from dpsynth.pair_matrix import MOST_SHOWN
+from dpsynth.page_templates import MOST_SHOWN
 from dpsynth.statistics.cut_off import CutOff
 from dpsynth.statistics.estimates import Z95
 from dpsynth.statistics.exam import Basis, Exam

@@ -1,13 +1,13 @@
 """Strategies that decide what to measure, one file each, named like its method in the config.
 
-A new strategy is a file here that declares ``STRATEGY``, and a line in ``dpsynth.config.methods``.
+A new strategy is a file here that declares ``STRATEGY``, and a line in ``dpsynth.config.structure``.
 """
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from dpsynth.columns.domain import Clique
-from dpsynth.config.methods import METHODS
+from dpsynth.config.structure import METHODS
 from dpsynth.strategy.strategy import Strategy
 
 

@@ -14,6 +14,10 @@
    it is made small. Then, and if the distances of small triples would tell something, the tree gets its part
    of the budget only. With the rest, pairs and triples beside it are measured, and its own cliques once more
    (``beside_the_tree``).
+
+The pairs of columns that the strategy auto may measure, and those whose distance is asked for.
+
+Invariant: all of it is made of public facts, so a list of pairs reveals nothing of the table.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import comb, isqrt
+from math import comb, isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +35,8 @@ from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import mean_absolute_error
 from dpsynth.model import Triangulation, denoised_answers, posteriors
 from dpsynth.model.denoising import LEAST_CELLS as LEAST_DENOISED
-from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
+from dpsynth.plan.steps import Shares, StrategyOutline
 from dpsynth.strategy import gain
 from dpsynth.strategy.beside_the_tree import (
     LATER,
@@ -45,51 +49,152 @@ from dpsynth.strategy.beside_the_tree import (
     triples_would_tell,
     with_pairs_beside,
 )
-from dpsynth.strategy.blocks import MOST_CELLS, blocks, with_blocks
-from dpsynth.strategy.candidates import most_cells, penalty, whole_weights
+from dpsynth.strategy.candidates import MOST_CELLS, blocks, most_cells, penalty, whole_weights, with_blocks
 from dpsynth.strategy.forest import Forest
-from dpsynth.strategy.pairs import WANTED_COUNT, Pairs, picks, small_pairs
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 Floats = NDArray[np.float64]
 
+PICKS: Mapping[float, float] = {0.5: 7.5, 1.0: 2.0}
+"""Pairs chosen besides one for each column, in square roots of the number of columns, by the measure's
+error power. They are fewer in pure epsilon: there k choices cost k times as much as one, while in rho they
+cost sqrt(k) times the noise."""
+
+SMALL_A_COLUMN = 12
+"""Pairs small enough for a block need no choice, if there are at most so many for each column."""
+
+WANTED_COUNT = 4.0
+"""Weight factor of a pair that a requested statistic is about, like that of a workload's targets."""
+
+
+def small_pairs(sizes: Sequence[int]) -> int:
+    """Number of pairs whose distances are asked for without a choice; 0 if they are too many."""
+    places = np.array(sizes, dtype=np.float64)
+    first, second = np.triu_indices(len(places), 1)
+    small = int((places[first] * places[second] <= MOST_CELLS).sum())
+    return small if small <= SMALL_A_COLUMN * len(places) else 0
+
+
+def picks(sizes: Sequence[int], measure: Measure) -> int:
+    """Largest number of private choices among the pairs that are not small."""
+    columns, small = len(sizes), small_pairs(sizes)
+    more = int(PICKS[measure.error_power] * sqrt(columns))
+    return min(comb(columns, 2) - small, columns + more)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs that may be measured, as arrays of the same length.
+
+    Attributes:
+        cliques: the pairs, in table order.
+        first, second: places of their columns.
+        cells: float64, number of cells.
+        weights: float64, weight of each pair.
+        wanted: pairs that are measured in any case.
+        small: pairs whose distance is asked for without a choice.
+        choices: largest number of private choices among the others; 0 if no pair is chosen.
+    """
+
+    cliques: Sequence[Clique]
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    cells: Floats
+    weights: Floats
+    wanted: NDArray[np.bool_]
+    small: NDArray[np.bool_]
+    choices: int
+
+    @classmethod
+    def of(cls, problem: Problem, most_cells: int, measure: Measure) -> Pairs:
+        """Wanted pairs, and all pairs of at most ``most_cells`` cells without a column of one place."""
+        domain = problem.domain
+        names, sizes = domain.columns, np.array(domain.shape(domain.columns), dtype=np.float64)
+        first, second = np.triu_indices(len(names), 1)
+        place = {c: i for i, c in enumerate(names)}
+        named = {tuple(sorted(place[c] for c in pair)) for pair in problem.wanted}
+        wanted = np.array([pair in named for pair in zip(first.tolist(), second.tolist(), strict=True)], bool)
+        weights = problem.workload.pair_weights()[first, second] * np.where(wanted, WANTED_COUNT, 1.0)
+        cells = sizes[first] * sizes[second]
+        telling = np.minimum(sizes[first], sizes[second]) > 1
+        values = problem.values.shape(names)
+        places = np.array(values, dtype=np.float64)
+        few = places[first] * places[second] <= MOST_CELLS
+        small = few if small_pairs(values) else np.zeros_like(few)
+        kept = wanted | (telling & (cells <= most_cells) & (weights > 0))
+        first, second, wanted, small = first[kept], second[kept], wanted[kept], small[kept]
+        cliques = [(names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+        heavy = np.maximum(weights[kept], 1e-9)
+        return cls(cliques, first, second, cells[kept], heavy, wanted, small, picks(values, measure))
+
+    @property
+    def burdens(self) -> Floats:
+        """Weighted cells."""
+        return self.cells * self.weights
+
+    @property
+    def given(self) -> NDArray[np.intp]:
+        """Positions of the pairs whose distance is asked for without a choice."""
+        return np.flatnonzero(self.wanted | self.small)
+
+    @property
+    def unasked(self) -> int:
+        """Number of pairs whose distance is not asked for in the first round."""
+        return max(0, len(self.cliques) - self.given.size - self.choices) if self.choices else 0
+
+
 MEASURED_A_COLUMN = Fraction(5, 2)
 """Expected number of measured pairs for each column."""
+
 COLUMNS_COUNT = 3.0
 """Largest weight of a single column, relative to a pair. In all marginals of three columns it would be half
 the number of columns; but a pair informs other pairs too, through the model."""
+
 JOINING = 2.5
 """Weight factor of a pair that joins two components of the model. All columns on either side depend on each
 other through it, so their pairs gain too."""
+
 CAUTION = 0.3
 """Standard deviations of noise that are taken off a noisy distance. Among many distances, those that look
 largest are so in part because of their noise."""
+
 UNPICKED = 0.5
 """Assumed distance of a pair that was not chosen, relative to a small distance among the chosen pairs."""
+
 CELLS_A_SIGNAL = 100
 """Bound on the model's cells, in multiples of the rows divided by the error of a cell. Beyond it, cells bring
 more noise than information."""
+
 LEAST_CELLS = 100_000
 """Cells that a model may have at any noise; their fit takes a part of a second."""
+
 PRIOR, LEAST_PRIOR = 1 / 5, 1 / 25
 """Strength of the shrinkage to independent columns, in rows as a share of all, divided by the number of
 columns. The division is because shrinkage weakens every link between columns that are distant in the tree.
 The larger one holds if all cliques are so small that their answers aren't denoised, the smaller one if none
 is."""
+
 ONE_WAY, MANY_PLACES = Fraction(4, 100), Fraction(20, 100)
 """Share of the single columns, and its increase if all of them have many places."""
+
 CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(1, 100), 1.0: Fraction(5, 100)}
+
 MOST_CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(10, 100), 1.0: Fraction(20, 100)}
 """Share of the structure step: so much times the square root of the number of columns, and its maximum; both
 by the measure's error power."""
+
 TOLD = Fraction(1, 2)
 """The part of it for noisy distances, if there are choices too."""
+
 ROUGH = 1e-2
 """Tolerance of the tree's fit before further rounds."""
+
 _WIDEST = 4
 """A pair may have at most the model's cells divided by this number."""
+
 _LEAST_ERROR = 1e-6
 """Smallest error, in rows; smaller ones are replaced by it."""
+
 _NOTHING = 1 / 20
 """Columns whose share of the budget is less than this part of an even share are not measured again."""
 

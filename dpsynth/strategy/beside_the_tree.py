@@ -31,7 +31,7 @@ from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model import Fit, MarkovRandomField, RakedEstimates, Wanted, posteriors
 from dpsynth.plan.questions import Door
 from dpsynth.strategy import gain
-from dpsynth.strategy.blocks import MOST_CELLS
+from dpsynth.strategy.candidates import MOST_CELLS
 from dpsynth.strategy.strategy import Problem, Selection
 
 Floats = NDArray[np.float64]

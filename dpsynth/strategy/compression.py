@@ -22,7 +22,7 @@ from dpsynth.columns.compression import Compression, rare_when_ordered
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Observation
 from dpsynth.model.smoothing import outside, smoothed
-from dpsynth.strategy.evidence.drift import pooled_counts
+from dpsynth.strategy.evidence.evidence import pooled_counts
 
 _NOTHING = 1.0
 """Standard deviations of noise below which the rows of an end of a column are taken for noise. A real tail

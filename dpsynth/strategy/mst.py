@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique
-from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
-from dpsynth.strategy.allocation import UNASKED, measure_all
-from dpsynth.strategy.candidates import penalty, whole_weights
+from dpsynth.plan.steps import Shares, StrategyOutline
+from dpsynth.strategy.candidates import UNASKED, measure_all, penalty, whole_weights
 from dpsynth.strategy.forest import Forest
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 

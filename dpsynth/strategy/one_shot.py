@@ -32,11 +32,18 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.noises import LAPLACE, noise_named
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.workload import Workload
-from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
-from dpsynth.strategy.allocation import burden, importance, measure_all
-from dpsynth.strategy.candidates import closure, most_cells, penalty, whole_weights
-from dpsynth.strategy.capacity import Capacity
+from dpsynth.plan.steps import Shares, StrategyOutline
+from dpsynth.strategy.candidates import (
+    Capacity,
+    burden,
+    closure,
+    importance,
+    measure_all,
+    most_cells,
+    penalty,
+    whole_weights,
+)
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 MOST_ASKED = 3000

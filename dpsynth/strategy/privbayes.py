@@ -23,11 +23,9 @@ from math import comb, prod
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Measurement
-from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
-from dpsynth.strategy.allocation import importance, measure_all
-from dpsynth.strategy.candidates import most_cells, penalty, whole_weights
-from dpsynth.strategy.capacity import Capacity
+from dpsynth.plan.steps import Shares, StrategyOutline
+from dpsynth.strategy.candidates import Capacity, importance, measure_all, most_cells, penalty, whole_weights
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 THETA = 4

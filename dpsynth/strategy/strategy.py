@@ -14,8 +14,8 @@ from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Measurement, Observation
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Fit, FitOptions, estimate
-from dpsynth.plan.outline import Outline
 from dpsynth.plan.questions import Door
+from dpsynth.plan.steps import Outline
 
 
 @dataclass(frozen=True)

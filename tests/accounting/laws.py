@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 from scipy.stats import binom
 
-from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.accounting.measures import gdp_epsilon
 
 Laws = tuple[np.ndarray, np.ndarray]
 """The probabilities of all outcomes on one table, and on the other."""

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting import gaussian_dp, zero_concentrated
+from dpsynth.accounting import measures as gaussian_dp
+from dpsynth.accounting import measures as zero_concentrated
 from dpsynth.accounting.accountants import compose
+from dpsynth.accounting.amount import float_down, float_up
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
-from dpsynth.accounting.measures import GDP, PURE, ZCDP
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, gdp_budget, gdp_epsilon, zcdp_budget, zcdp_epsilon
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.rounding import float_down, float_up
 from dpsynth.accounting.scales import exponential_within, gaussian_within
-from dpsynth.accounting.zero_concentrated import zcdp_budget, zcdp_epsilon
 from tests.examples import examples
 
 NEAR = Neighbours("add_remove", "id", 4)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from dpsynth.accounting import events, measures, scales
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent
-from dpsynth.accounting.gaussian_dp import gdp_epsilon
-from dpsynth.accounting.measures import GDP, PURE, ZCDP
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, gdp_epsilon
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.scales import exponential_within, gaussian_within
 from tests.accounting.laws import both, branching, least_mu, run, two_points, understated

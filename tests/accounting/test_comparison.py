@@ -17,8 +17,7 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.comparison import Composed, least, statements, statements_of
 from dpsynth.accounting.cost import NOTHING, Cost, planned
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.accounting.gaussian_dp import gdp_epsilon
-from dpsynth.accounting.measures import GDP, PURE, ZCDP
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, gdp_epsilon
 from dpsynth.accounting.numerical import Composition, pld_epsilon, rdp_epsilon
 from tests.accounting.exact import exact_epsilon, optimal_epsilon
 from tests.accounting.laws import both, laplace, run, two_points

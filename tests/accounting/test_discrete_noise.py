@@ -7,11 +7,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpsynth.accounting import gaussian_dp
+from dpsynth.accounting import measures as gaussian_dp
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import GaussianEvent
-from dpsynth.accounting.gaussian_dp import continuous_variance, gdp_epsilon
-from dpsynth.accounting.measures import GDP
+from dpsynth.accounting.measures import GDP, continuous_variance, gdp_epsilon
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.scales import gaussian_within
 from tests.accounting.laws import both, branching, run, understated

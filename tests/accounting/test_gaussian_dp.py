@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting import gaussian_dp, normal_tail
-from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
-from dpsynth.accounting.normal_tail import TAIL_ERROR, density, mills_ratio
-from dpsynth.accounting.rounding import float_up
-from dpsynth.accounting.zero_concentrated import zcdp_budget, zcdp_epsilon
+from dpsynth.accounting import measures as gaussian_dp
+from dpsynth.accounting import measures as normal_tail
+from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.measures import (
+    TAIL_ERROR,
+    density,
+    gdp_budget,
+    gdp_epsilon,
+    mills_ratio,
+    zcdp_budget,
+    zcdp_epsilon,
+)
 from tests.examples import examples
 
 HALF, DELTA = Fraction(5, 100), Fraction(1, 10**6)

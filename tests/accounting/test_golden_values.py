@@ -14,15 +14,12 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.beside_noise import PLD, admits_steps, admitted
 from dpsynth.accounting.comparison import Composed, statements
 from dpsynth.accounting.cost import spent
-from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, Guarantee, LaplaceEvent
 from dpsynth.accounting.fixed_order import Advanced, Optimal, Renyi
-from dpsynth.accounting.gaussian_dp import gdp_epsilon
-from dpsynth.accounting.group import group_amount
-from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.known_measures import measure_for
 from dpsynth.accounting.loss_pairs import AtomicPair, NormalPair
-from dpsynth.accounting.measures import GDP, ZCDP
-from dpsynth.accounting.zero_concentrated import zcdp_epsilon
+from dpsynth.accounting.measures import GDP, ZCDP, gdp_epsilon, zcdp_epsilon
+from dpsynth.accounting.neighbours import group_amount
 from tests.accounting import exact
 
 CLOSE = 1e-9

@@ -11,14 +11,11 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpsynth.accounting.accountants import compose
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.amount import Amount, float_up
 from dpsynth.accounting.cost import NOTHING, Cost, spent
-from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.accounting.group import group_amount, group_cost, of_groups, other_relation
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, Guarantee, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
-from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.neighbours import Neighbours, group_amount, group_cost, of_groups, other_relation
 from dpsynth.accounting.scales import (
     gaussian_within,
     laplace_within,

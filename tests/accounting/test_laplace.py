@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.amount import PI, Amount
 from dpsynth.accounting.cost import planned
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE
-from dpsynth.accounting.rounding import PI
 from dpsynth.accounting.scales import laplace_within
 from tests.accounting.laws import both, laplace, least_mu, repeated, run, two_points, understated
 from tests.examples import examples

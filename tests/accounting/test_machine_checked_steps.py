@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dpsynth.accounting import beside_noise, gaussian_dp
-from dpsynth.accounting.rounding import PI
+from dpsynth.accounting import beside_noise
+from dpsynth.accounting import measures as gaussian_dp
+from dpsynth.accounting.amount import PI
 
 flint = pytest.importorskip("flint")
 arb = flint.arb

@@ -9,13 +9,13 @@ from typing import get_args
 import pytest
 
 from dpsynth.accounting import measures
+from dpsynth.accounting.amount import PI
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.known_measures import ACCOUNTANTS, kind_of, measure_for, measure_named
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import LAPLACE, NOISES, Noise, NoiseName, noise_named
-from dpsynth.accounting.rounding import PI
 from dpsynth.config.privacy import Accountant, Filter
 from dpsynth.config.privacy import Noise as Configured
 from dpsynth.strategy import STRATEGIES

@@ -16,12 +16,11 @@ from dp_accounting import NeighboringRelation, RandomizedResponseDpEvent, ZCDpEv
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from dpsynth.accounting import numerical
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.amount import Amount, float_down, float_up
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.accounting.gaussian_dp import DELTA_GROWTH
+from dpsynth.accounting.measures import DELTA_GROWTH
 from dpsynth.accounting.numerical import Composition, pld_epsilon, rdp_epsilon
-from dpsynth.accounting.rounding import float_down, float_up
 
 DELTA = Fraction(1, 10**6)
 HALF = Fraction(1, 2)

@@ -29,7 +29,7 @@ from dpsynth.errors import (
     StepFailed,
 )
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.pipeline import counting_engine
+from dpsynth.pipeline import measuring as counting_engine
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import Step

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle import Publication, compute_statistics, write_public
 from dpsynth.bundle.row_files import TableFiles, TableWriter
 from dpsynth.bundle.row_source import RowSource

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle import commit, restore, write_public
 from dpsynth.columns.layout import Layout
 from dpsynth.errors import DpsynthError

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.bundle.audiences import BundleAudience
+from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle.dataset_page import (
     PAGE,
     Listed,
@@ -20,6 +19,7 @@ from dpsynth.bundle.dataset_page import (
     listed_releases,
     write_dataset_page,
 )
+from dpsynth.bundle.publication import BundleAudience
 from dpsynth.columns.slices import Slice
 from tests.chromium import faults, needs_chromium
 

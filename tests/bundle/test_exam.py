@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.examined import Examined, reach
-from dpsynth.columns.measurement import NoisyDistances
-from dpsynth.plan.exam import exam_of
+from dpsynth.columns.measurement import Examined, NoisyDistances, reach
+from dpsynth.plan.plan import exam_of
 from dpsynth.statistics.exam import Basis, Exam, distances_in
 from dpsynth.statistics.examined_estimates import Distance, ExaminedCells
 from dpsynth.statistics.group_figures import Contents, Estimate, Group, mean

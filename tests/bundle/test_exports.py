@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import Guarantee
 from dpsynth.wings.proof.registry import FROM_THE_CURATOR, registry_entry
 from tests.wings.owner.assess.test_check_command import called
 

@@ -18,8 +18,7 @@ from dpsynth.config import from_mapping
 from dpsynth.config.statistic_kinds import KINDS, Crosstab
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.model import LeastSquares
-from dpsynth.statistics.association import cramers_v
-from dpsynth.statistics.computations import COMPUTATIONS
+from dpsynth.statistics.computations import COMPUTATIONS, cramers_v
 from dpsynth.statistics.estimates import HOLDS, NOISE_ONLY, NONE
 from tests.examples import cases
 

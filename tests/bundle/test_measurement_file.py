@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pytest
 
-from dpsynth.bundle.measurement_file import measurement_table, write_measurements
+from dpsynth.bundle.bundle import measurement_table, write_measurements
 from dpsynth.columns.measurement import (
     EvidenceCounts,
     ExactTotal,
@@ -17,7 +17,7 @@ from dpsynth.columns.measurement import (
     OwnAnswer,
     PublicCounts,
 )
-from dpsynth.strategy.evidence.measurement_reading import read_measurements
+from dpsynth.strategy.evidence.evidence import read_measurements
 
 OWN = get_args(OwnAnswer)
 

@@ -14,8 +14,7 @@ from dpsynth.bundle.pages import some_in_words
 from dpsynth.columns.category_codec import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
-from dpsynth.statistics.merged_values import group_labels, merged_columns
-from dpsynth.statistics.structure_tree import largest
+from dpsynth.statistics.structure_tree import group_labels, largest, merged_columns
 
 CITY = Column("city", CategoryCodec(tuple("abcdefgh")), missing=True)
 

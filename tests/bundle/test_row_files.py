@@ -15,8 +15,7 @@ from dpsynth.bundle import row_source
 from dpsynth.bundle.row_files import TableWriter
 from dpsynth.bundle.row_source import RowSource
 from dpsynth.columns.column import Column, domain_of
-from dpsynth.columns.in_order import in_order
-from dpsynth.columns.layout import Layout
+from dpsynth.columns.layout import Layout, in_order
 from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.rules import rules_of

@@ -11,8 +11,7 @@ import pytest
 
 from dpsynth.columns.category_codec import CategoryCodec
 from dpsynth.columns.column import Column, domain_of
-from dpsynth.columns.examined import Examined
-from dpsynth.columns.measurement import NoisyDistances
+from dpsynth.columns.measurement import Examined, NoisyDistances
 from dpsynth.statistics import verdict as verdicts
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.verdict import Judged, Judgement, Verdict

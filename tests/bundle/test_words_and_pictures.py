@@ -14,10 +14,17 @@ from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, 
 from dpsynth.columns.domain import Domain
 from dpsynth.figures import guess_percent, number, odds_factor, rounded_up
 from dpsynth.model.junction_tree import Edge, JunctionTree
-from dpsynth.pair_matrix import MOST_SHOWN
+from dpsynth.page_templates import MOST_SHOWN
 from dpsynth.statistics.exam import Basis
-from dpsynth.statistics.pair_relations import PairError, RelationsInWords, pair_view
-from dpsynth.statistics.structure_tree import Branch, Paths, branches_of, tree_facts
+from dpsynth.statistics.structure_tree import (
+    Branch,
+    PairError,
+    Paths,
+    RelationsInWords,
+    branches_of,
+    pair_view,
+    tree_facts,
+)
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.statistics.verdict import Judgement, Verdict
 

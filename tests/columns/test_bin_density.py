@@ -6,11 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpsynth.columns import bin_density as module
-from dpsynth.columns.bin_density import drawn, means, slopes
+from dpsynth.columns import numeric_codec as module
 from dpsynth.columns.column import Column
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric_codec import NumericCodec, drawn, means, slopes
 from tests.examples import examples
 
 QUICK = examples(200)

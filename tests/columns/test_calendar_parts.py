@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.calendar_codec import CalendarCodec
-from dpsynth.columns.calendar_parts import Parted, parts_of
+from dpsynth.columns.calendar_codec import CalendarCodec, Parted, parts_of
 from dpsynth.columns.finished_table import Reading
 from dpsynth.columns.layout import DrawnRows, Layout
 from dpsynth.columns.public_schema import public_schema

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from dpsynth.columns.category_codec import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import parse
-from dpsynth.columns.layout import FormulaRefused, Layout, companion
+from dpsynth.columns.layout import Derived, FormulaRefused, Layout, companion
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.surrogates import Surrogates
 

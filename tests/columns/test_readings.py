@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.columns.category_codec import CategoryCodec
-from dpsynth.columns.codec import INVALID
+from dpsynth.columns.codec import INVALID, Reading
 from dpsynth.columns.numeric_codec import NumericCodec
-from dpsynth.columns.reading import Reading
 from tests.columns.declared import COLUMNS, WILD
 
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.columns.category_codec import BooleanCodec
-from dpsynth.columns.cell_values import Intervals, Truths
+from dpsynth.columns.codec import Intervals, Truths
 from dpsynth.columns.column import Column
-from dpsynth.columns.formula_kinds import MOMENTS
+from dpsynth.columns.expression import MOMENTS
 from dpsynth.columns.formulas import microseconds
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.public_schema import public_schema
@@ -169,7 +169,8 @@ def test_every_codec_in_the_domain_is_that_of_a_registered_kind():
     written = {
         name for f in files for name in re.findall(r"^class (\w+Codec)\b", f.read_text(), re.MULTILINE)
     }
-    assert written == {codec.__name__ for codec in used}
+    # The parts of a time are a key of datetime, and no kind of their own.
+    assert written - {"PartCodec"} == {codec.__name__ for codec in used}
 
 
 class Narrow(NumericCodec):

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dpsynth.errors import ConfigError
-from dpsynth.pipeline import addresses
-from dpsynth.pipeline.addresses import address_of
+from dpsynth.pipeline import inputs as addresses
+from dpsynth.pipeline.inputs import address_of
 from dpsynth.plan.reservation import table_of
 
 SOURCE = "source: {path: data/table.csv}\n"

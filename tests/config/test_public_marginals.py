@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.config import compiled
-from dpsynth.config.growing_bins import growing_starts
+from dpsynth.config.numeric_columns import growing_starts
 from dpsynth.errors import ConfigError
 
 SEX = "public_marginals: [{columns: [sex], counts: {F: 40, M: 60}}]\n"

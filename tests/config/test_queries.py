@@ -14,9 +14,8 @@ import pytest
 
 import dpsynth
 from dpsynth.config import Spec
-from dpsynth.config import query as queries
-from dpsynth.config.query import doubt_of
-from dpsynth.config.source import Source
+from dpsynth.config import source as queries
+from dpsynth.config.source import Source, doubt_of
 from dpsynth.errors import ConfigError
 from tests.release.place import Place, furnished
 

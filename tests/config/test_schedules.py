@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.config import Schedule
-from dpsynth.config import schedule as schedule_module
-from dpsynth.config.schedule import ticks
+from dpsynth.config import period as schedule_module
+from dpsynth.config.period import ticks
 from dpsynth.errors import ConfigError
 from dpsynth.plan.occasion import latest_tick, next_ticks
 from tests.examples import examples

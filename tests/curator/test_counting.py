@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns import clique_unions
+from dpsynth.columns import workload as clique_unions
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
 from dpsynth.curator import counting

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from dpsynth.config.files import FileForm
-from dpsynth.config.files.encodings import ENCODINGS, WIDE
+from dpsynth.config.files.form import ENCODINGS, WIDE
 from dpsynth.curator import csv_lines
 from dpsynth.curator.csv_lines import BrokenRows, Marks, piece_end
 from dpsynth.curator.source import read_batches

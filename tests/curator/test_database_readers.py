@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.curator import DatabaseTable, database_readers
+from dpsynth.curator import DatabaseTable
+from dpsynth.curator import database_table as database_readers
 from dpsynth.curator.cell_texts import text_of
 from dpsynth.errors import SourceError
 from tests.databases import Postgres

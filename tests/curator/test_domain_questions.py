@@ -23,17 +23,8 @@ from dpsynth.columns.number_texts import NumberFormat
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.text_codec import TextCodec
-from dpsynth.curator import (
-    Curator,
-    Entry,
-    Journal,
-    Lost,
-    Terms,
-    kept_texts,
-    load_table,
-    noise,
-    partition_selection,
-)
+from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, load_table, noise, partition_selection
+from dpsynth.curator import coded_columns as kept_texts
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator.journal import LOST
 from dpsynth.errors import BudgetRefused

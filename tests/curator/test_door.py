@@ -17,8 +17,8 @@ from dpsynth.accounting.partition_selection import SelectionEvent
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
 from dpsynth.curator import Curator, Entry, Journal, Terms, noise
+from dpsynth.curator.clique_choices import FARTHEST
 from dpsynth.curator.journal import LOST
-from dpsynth.curator.scores import FARTHEST
 from dpsynth.curator.table import PrivateTable
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from tests.examples import examples

@@ -14,7 +14,7 @@ from dpsynth.columns.domain import Domain
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.sums import Centring
 from dpsynth.curator import counting, load_rows, load_table
-from dpsynth.curator.kept_texts import Texts
+from dpsynth.curator.coded_columns import Texts
 from dpsynth.curator.table import PrivateTable, steps_in
 
 KEY = b"k" * 32

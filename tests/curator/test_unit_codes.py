@@ -14,7 +14,7 @@ from dpsynth.accounting.neighbours import (
     neighbours_in_words,
     protected,
 )
-from dpsynth.curator import unit_codes
+from dpsynth.curator import loading as unit_codes
 from dpsynth.curator.contribution_bounding import nobody, rows_kept
 
 KEY = b"key"

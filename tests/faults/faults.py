@@ -108,7 +108,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exact exam published",
         "The exact distances of the synthetic table from the private one are published.",
-        "curator/exam.py",
+        "curator/door.py",
         "noised.event, lambda: self._exact(cliques, table), noised.draw)",
         "noised.event, lambda: self._exact(cliques, table), lambda exact: exact)",
         "guarantee/test_exam.py::test_the_exam_gets_the_noise_that_is_charged_for_and_told",
@@ -117,7 +117,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exam at half of its sensitivity",
         "A unit moves every distance of the exam, and noise is made for half of them.",
-        "curator/exam.py",
+        "curator/door.py",
         "self._terms.distances(price, len(cliques))",
         "self._terms.distances(price, max(len(cliques) // 2, 1))",
         "guarantee/test_exam.py::test_no_neighbour_of_any_small_table_moves_the_exam_further_than_declared_and_some_move_it_so_far",
@@ -125,7 +125,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exam in fractions of a row",
         "A unit moves a distance by as many as the finished table has rows.",
-        "curator/exam.py",
+        "curator/door.py",
         "found.append(_sum(apart) // rows)",
         "found.append(_sum(apart))",
         "guarantee/test_exam.py::test_no_neighbour_of_any_small_table_moves_the_exam_further_than_declared_and_some_move_it_so_far",
@@ -133,7 +133,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exam not charged",
         "The exam's answer comes beside the journal, so nobody counts it.",
-        "curator/exam.py",
+        "curator/door.py",
         "drawn = self._ask(question, noised.event, lambda: self._exact(cliques, table), noised.draw)",
         "drawn = noised.draw(self._exact(cliques, table))",
         "guarantee/test_charges.py::test_the_journal_is_never_behind_the_draws",
@@ -141,7 +141,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exam of half of the price",
         "The plan says other noise than is drawn, and a part of the budget is left.",
-        "pipeline/examining.py",
+        "pipeline/pausing.py",
         "door.examine(cliques, finished, plan.kept)",
         "door.examine(cliques, finished, plan.kept / 2)",
         "guarantee/test_every_strategy_by_replay.py::test_what_the_journal_holds_composes_to_the_planned_budget_and_to_nearly_all_of_it",
@@ -197,7 +197,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "sums for half of their noise",
         "A sum tells twice the epsilon that is charged.",
-        "curator/sum_questions.py",
+        "curator/door.py",
         "noised = self._terms.sums(price, centring.limit)",
         "noised = self._terms.sums(price, (centring.limit + 1) // 2)",
         "guarantee/test_sums.py::test_no_neighbour_of_any_small_table_moves_the_sums_further_than_declared_and_some_move_them_so_far",
@@ -205,7 +205,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rows of a person in finer counts as one",
         "A unit of several rows moves counts of pieces by all of them, and noise is made for one.",
-        "curator/finer_count_questions.py",
+        "curator/door.py",
         "noised = self._terms.counts(price)",
         "noised = self._terms.persons(price)",
         "guarantee/test_finer_counts.py::test_no_neighbour_of_any_small_table_moves_the_counts_further_than_declared_and_some_move_them_so_far",
@@ -245,7 +245,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "estimates stretched over a marginal",
         "A guess of another shape counts each row several times, so a distance moves further than declared.",
-        "curator/scores.py",
+        "curator/clique_choices.py",
         "if guess.shape != counts.shape:",
         "if guess.size > counts.size:",
         "curator/test_door.py::test_an_estimate_of_another_shape_is_refused_rather_than_stretched",
@@ -282,7 +282,9 @@ FAULTS: tuple[Fault, ...] = (
         "numbers of persons by their rows with 0.7 of their noise",
         "Less noise is drawn than is charged and told.",
         "curator/door.py",
+        "            noised = self._terms.persons(price)\n"
         "            return self._ask(question, noised.event, exact, noised.draw), noised.bought.scale",
+        "            noised = self._terms.persons(price)\n"
         "            less = replace(noised.bought, scale=0.7 * noised.bought.scale)\n"
         "            return self._ask(question, noised.event, exact, type(noised)(less).draw), "
         "noised.bought.scale",
@@ -435,7 +437,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rounded to the nearest",
         "A published epsilon lies below the true one.",
-        "accounting/rounding.py",
+        "accounting/amount.py",
         "return near if Fraction(near) >= value else nextafter(near, inf)",
         "return near",
         "accounting/test_accountants.py::test_rounding_goes_the_stated_way_by_at_most_one_step",
@@ -459,7 +461,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "Gaussian DP without its discrete part",
         "Discrete noise counts as more continuous noise than it holds.",
-        "accounting/gaussian_dp.py",
+        "accounting/measures.py",
         "return (1 - HIDDEN_SHARE) * sigma**2 - LEAST_HIDDEN",
         "return sigma**2",
         "release/test_promises.py::test_the_published_guarantee_is_what_the_journal_adds_up_to"
@@ -485,7 +487,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "period left out of the unit",
         "All rows of a person are bounded as one unit where those of a period are promised to be.",
-        "curator/unit_codes.py",
+        "curator/loading.py",
         "people ^ periods)",
         "people)",
         "curator/test_unit_codes.py::"
@@ -597,7 +599,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an occasion released twice",
         "A schedule that runs twice pays twice.",
-        "ledger/reading.py",
+        "ledger/ledger.py",
         'return next((r for r in same if r.state != "abandoned"), None)',
         "return None",
         "ledger/test_ledger.py::test_an_occasion_is_released_once",
@@ -657,7 +659,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "formulas in CSV files",
         "A spreadsheet runs a cell.",
-        "bundle/csv_safety.py",
+        "bundle/csv_files.py",
         "return pc.if_else(pc.and_not(risky, harmless), guarded, texts)",
         "return texts",
         "bundle/test_csv_safety.py",
@@ -707,7 +709,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "any counts written as measurements",
         "Public counts and evidence that reach the file of measurements pass for answers that were paid for.",
-        "bundle/measurement_file.py",
+        "bundle/bundle.py",
         "if not isinstance(answer, Measurement | ExactTotal):",
         "if False:",
         "bundle/test_measurement_file.py::test_what_is_no_answer_of_this_release_is_not_written_as_one",
@@ -724,7 +726,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "structural zeros dropped",
         "Impossible rows have probability.",
-        "model/zeros.py",
+        "model/public_marginals.py",
         "    return kept",
         "    return {}",
         "model/test_zeros_within.py",
@@ -885,7 +887,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a verification that believes the stated guarantee",
         "A bundle could state a smaller epsilon than its mechanisms cost.",
-        "bundle/recipient/recomputed_guarantee.py",
+        "bundle/recipient/verification.py",
         "if not _equal(getattr(again, key), published[key]):",
         "if False:",
         "bundle/recipient/test_verify.py::test_a_bundle_that_contradicts_itself_is_found_though_its_seals_are_new",
@@ -958,7 +960,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "people without an id are nobody's rows",
         "All rows without an id enter, however many a person has.",
-        "columns/person_ids.py",
+        "columns/surrogates.py",
         "return NOBODY if plain in _WITHOUT else plain",
         "return plain",
         "columns/test_person_ids.py",
@@ -1001,7 +1003,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "each audience's budget beside the others",
         "All bundles together cost the sum of their epsilons.",
-        "plan/tiers.py",
+        "plan/plan.py",
         "promise.delta, budget))",
         "promise.delta, budget + sum(tier.budget for tier in found)))",
         "guarantee/test_audiences.py::test_tiers_of_any_epsilons_cost_the_largest",
@@ -1009,7 +1011,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an older copy of the ledger believed",
         "Whoever restores an old copy of the ledger has its budget again.",
-        "ledger/head_file.py",
+        "ledger/ledger.py",
         "if number not in hashes:",
         "if number not in hashes and number:\n                continue\n            if number not in hashes:",
         "ledger/test_head_file.py::test_an_older_copy_is_refused",
@@ -1017,7 +1019,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a second account for the same table",
         "A table has as many caps as names.",
-        "ledger/identity.py",
+        "ledger/balance.py",
         "if of_source and table.dataset not in of_source and not table.other_people:",
         "if False:",
         "ledger/test_identity.py::test_a_second_account_for_a_source_is_refused_and_changes_nothing",
@@ -1100,7 +1102,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a group that grows linearly",
         "The manifest promises people of several rows more than holds.",
-        "accounting/group.py",
+        "accounting/neighbours.py",
         "ZCDP.epsilon(units**2 * Fraction(guarantee.rho), delta)",
         "ZCDP.epsilon(units * Fraction(guarantee.rho), delta)",
         "accounting/test_group.py::test_a_group_is_as_if_each_answer_moved_by_so_much_more",
@@ -1166,7 +1168,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a query may limit its rows",
         "One row moves two rows of the table, and its person is protected half as much as is stated.",
-        "config/query.py",
+        "config/source.py",
         '"Select Star From',
         '"Limit Select Star From',
         "config/test_queries.py::test_of_a_query_that_is_let_through_one_row_of_the_table_moves_one_row",
@@ -1174,7 +1176,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a subquery stands anywhere",
         "A row decides which other rows are in the table.",
-        "config/query.py",
+        "config/source.py",
         'or (kind == "Subquery" and above != "From")',
         "",
         "config/test_queries.py::test_a_query_by_which_a_row_decides_about_others_is_refused",
@@ -1234,7 +1236,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "SQLite's driver decodes texts",
         "The exit code tells that somebody's text is no UTF-8.",
-        "curator/database_readers.py",
+        "curator/database_table.py",
         "text_factory = bytes",
         "text_factory = str",
         "guarantee/test_cells_say_nothing.py::test_a_table_with_hard_cells_ends_as_one_without_them[sqlite]",
@@ -1242,7 +1244,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "ADBC reads intervals",
         "The exit code tells that somebody's interval is longer than 2^63 nanoseconds.",
-        "curator/database_readers.py",
+        "curator/database_table.py",
         "if field.type == _INTERVAL:",
         "if field.type is None:",
         "guarantee/test_cells_say_nothing.py::test_hard_cells_of_postgresql_end_as_a_table_without_them",
@@ -1258,7 +1260,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "openpyxl's errors end the reading of a sheet",
         "The exit code tells that somebody's cell is malformed.",
-        "config/files/workbook.py",
+        "config/files/opening.py",
         "            except Exception:\n                if self.col_counter",
         "            except RecursionError:\n                if self.col_counter",
         "guarantee/test_cells_say_nothing.py::test_a_table_with_hard_cells_ends_as_one_without_them[xlsx]",

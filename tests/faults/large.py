@@ -28,7 +28,7 @@ LARGE: tuple[Fault, ...] = (
     _fault(
         "exam for at most 64",
         "A unit moves every distance of the exam; from 65 on noise is made for 64.",
-        "curator/exam.py",
+        "curator/door.py",
         "self._terms.distances(price, len(cliques))",
         "self._terms.distances(price, min(len(cliques), 64))",
         f"{_WORST}[1_replace_one-gdp_gaussian-examine_of_3160]",
@@ -84,7 +84,7 @@ LARGE: tuple[Fault, ...] = (
     _fault(
         "weights of at most 2^10",
         "A heavy candidate's score moves by its weight, and the choice is as sharp as for 2^10.",
-        "curator/scores.py",
+        "curator/clique_choices.py",
         "return l1 * max(1, int(self.weights[at].max()))",
         "return l1 * min(max(1, int(self.weights[at].max())), 1 << 10)",
         f"{_WORST}[1_replace_one-pure_laplace-choose_of_3160]",
@@ -92,7 +92,7 @@ LARGE: tuple[Fault, ...] = (
     _fault(
         "weights of the first 64 candidates",
         "The sensitivity of a choice is that of its first candidates.",
-        "curator/scores.py",
+        "curator/clique_choices.py",
         "int(self.weights[at].max())",
         "int(self.weights[at[:64]].max())",
         f"{_WORST}[2_add_remove-zcdp_laplace-choose_of_3160]",
@@ -184,7 +184,7 @@ LARGE: tuple[Fault, ...] = (
     _fault(
         "the exam's later distances undivided",
         "From the 65th distance on a unit moves the exam by as many as the finished table has rows.",
-        "curator/exam.py",
+        "curator/door.py",
         "found.append(_sum(apart) // rows)",
         "found.append(_sum(apart) // (rows if len(found) < 64 else 1))",
         f"{_WORST}[1_add_remove-zcdp_gaussian-examine_of_3160]",
@@ -192,7 +192,7 @@ LARGE: tuple[Fault, ...] = (
     _fault(
         "later distances count twice",
         "From the 501st distance on a unit moves a strategy's distances twice as far.",
-        "curator/scores.py",
+        "curator/clique_choices.py",
         "self._computed |= {c: _distance(self._counts.of(c), guesses[c]) for c in batch}",
         "self._computed |= {\n                c: _distance(self._counts.of(c), guesses[c]) "
         "* (1 + (len(self._computed) + i >= 500))\n                for i, c in "
@@ -227,7 +227,7 @@ LARGE: tuple[Fault, ...] = (
     _fault(
         "units of many rows counted by row",
         "A person counts once for each row with a value where there are more than 500 rows of it.",
-        "curator/kept_texts.py",
+        "curator/coded_columns.py",
         "each = np.bincount(pairs // units, minlength=texts).astype(np.int64, copy=False)",
         "each = np.bincount(pairs // units, minlength=texts).astype(np.int64, copy=False)\n "
         "       each = np.where(rows > 500, rows, each)",
@@ -427,7 +427,7 @@ LARGE: tuple[Fault, ...] = (
     _fault(
         "third tier with the budget of the last",
         "From the third audience on each has the answers that the last one pays for.",
-        "plan/tiers.py",
+        "plan/plan.py",
         "budget = measure.budget(epsilon, _beside(delta, selection))",
         "budget = measure.budget(epsilon if len(found) < 2 else promises[-1].epsilon, "
         "_beside(delta, selection))",

@@ -15,7 +15,7 @@ import pytest
 from dpsynth.config import yaml_reader
 from dpsynth.curator import cell_texts, source
 from dpsynth.errors import SourceError
-from dpsynth.ledger.reading import Reading
+from dpsynth.ledger.ledger import Reading
 from tests.fuzz import attempts
 from tests.fuzz.attempts import FUZZ
 

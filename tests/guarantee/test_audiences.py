@@ -18,7 +18,7 @@ from dpsynth.accounting import events
 from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.measures import GDP
 from dpsynth.config import Spec, from_mapping
-from dpsynth.config.audiences import Audience
+from dpsynth.config.privacy import Audience
 from dpsynth.curator import Curator
 from dpsynth.errors import DpsynthError
 from dpsynth.pipeline.beginning import Request

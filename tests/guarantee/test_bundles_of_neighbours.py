@@ -17,7 +17,7 @@ import pytest
 
 from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
-from dpsynth.pipeline import counting_engine
+from dpsynth.pipeline import measuring as counting_engine
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
 from tests.examples import cases

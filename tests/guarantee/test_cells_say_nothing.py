@@ -28,7 +28,8 @@ from dpsynth.cli import app
 from dpsynth.columns.sums import Steps
 from dpsynth.config import Spec
 from dpsynth.config.files import opening
-from dpsynth.curator import MemoryTable, database_readers
+from dpsynth.curator import MemoryTable
+from dpsynth.curator import database_table as database_readers
 from dpsynth.curator.loading import LoadedRows
 from dpsynth.curator.table import PrivateTable
 from dpsynth.errors import DpsynthError

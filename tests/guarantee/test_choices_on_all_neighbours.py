@@ -15,7 +15,8 @@ import pytest
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Terms, noise, scores
+from dpsynth.curator import Terms, noise
+from dpsynth.curator import clique_choices as scores
 from tests.guarantee.losses import LOSS, log_distribution
 from tests.guarantee.small_tables import (
     LEVEL,

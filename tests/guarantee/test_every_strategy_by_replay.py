@@ -13,7 +13,7 @@ import pytest
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.config import Spec, compiled
-from dpsynth.config.methods import METHODS
+from dpsynth.config.structure import METHODS
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.curator.terms import Terms

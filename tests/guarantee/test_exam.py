@@ -13,7 +13,8 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.finished_table import CodedRows, FinishedTable
-from dpsynth.curator import Curator, exam, noise
+from dpsynth.curator import Curator, noise
+from dpsynth.curator import door as exam
 from tests.guarantee.small_tables import NEIGHBOURS, Table, curator_on, drawn_upon, neighbours_of, tables
 from tests.thinned import thinned
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator.kept_texts import Texts
+from dpsynth.curator.coded_columns import Texts
 from dpsynth.pipeline import measuring
 from tests.examples import cases
 from tests.guarantee.wild_tables import (

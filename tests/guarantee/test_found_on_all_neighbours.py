@@ -23,7 +23,7 @@ from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEven
 from dpsynth.curator import Curator, load_table, noise
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator import partition_selection as selection
-from dpsynth.curator.kept_texts import Texts
+from dpsynth.curator.coded_columns import Texts
 from dpsynth.curator.terms import Terms
 from tests.guarantee.exact_noise import cumulative
 from tests.guarantee.losses import LOSS, excess_delta, log_distribution

@@ -36,7 +36,7 @@ from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.search import NumberSearch, ValueSearch
 from dpsynth.columns.sums import MOST_STEPS, Centring
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, noise, partition_selection
-from dpsynth.curator.kept_texts import Texts
+from dpsynth.curator.coded_columns import Texts
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.terms import Noised
 from tests.curator.test_verbs import VERBS

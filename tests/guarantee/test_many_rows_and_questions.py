@@ -33,7 +33,7 @@ from dpsynth.columns.search import ValueSearch
 from dpsynth.columns.slices import Slice
 from dpsynth.columns.sums import Centring
 from dpsynth.curator import Curator, Journal, Terms, counting, noise
-from dpsynth.curator.kept_texts import Texts
+from dpsynth.curator.coded_columns import Texts
 from dpsynth.curator.partition_selection import chances_at
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.unit_sample import UnitSample

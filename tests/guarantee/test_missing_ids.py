@@ -15,7 +15,8 @@ import pytest
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category_codec import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.curator import contribution_bounding, load_table, loading, unit_codes
+from dpsynth.curator import contribution_bounding, load_table, loading
+from dpsynth.curator import loading as unit_codes
 from tests.examples import cases
 
 KEY = b"e" * 32

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.measures import GDP, PURE
 from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, noise

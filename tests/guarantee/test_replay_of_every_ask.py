@@ -20,7 +20,8 @@ from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Curator, Journal, scores
+from dpsynth.curator import Curator, Journal
+from dpsynth.curator import clique_choices as scores
 from dpsynth.curator.marginals import ExactCounts
 from dpsynth.errors import DpsynthError
 from dpsynth.wings.proof.audit.observed_door import Transcript

@@ -26,8 +26,8 @@ from dpsynth.curator import Journal, Terms, load_table, loading, noise
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator import partition_selection as selection
 from dpsynth.curator import table as table_module
+from dpsynth.curator.coded_columns import Texts
 from dpsynth.curator.door import Curator
-from dpsynth.curator.kept_texts import Texts
 from dpsynth.errors import DpsynthError
 from dpsynth.wings.proof.audit.observed_door import Asked, Transcript, observers
 from dpsynth.wings.proof.audit.replay import faults, gaps

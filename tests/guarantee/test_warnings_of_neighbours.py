@@ -19,7 +19,8 @@ import pytest
 
 from dpsynth.cli import app
 from dpsynth.curator import UnboundedCurator, noise
-from dpsynth.pipeline import examining, measuring, pausing
+from dpsynth.pipeline import measuring, pausing
+from dpsynth.pipeline import pausing as examining
 from dpsynth.pipeline import spine as pipeline
 from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, farthest, neighbour, write
 from tests.thinned import thinned

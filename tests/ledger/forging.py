@@ -8,7 +8,7 @@ from fractions import Fraction
 from sqlalchemy import delete, insert, update
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.ledger import tables
+from dpsynth.ledger import store as tables
 from dpsynth.ledger.chain import FIRST, Row, chained
 from dpsynth.ledger.ledger import Ledger
 from tests.ledger.reservations import EVENTS, asking, cost

@@ -26,8 +26,7 @@ from dpsynth.accounting.measures import PURE
 from dpsynth.errors import BudgetRefused, DpsynthError
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger.balance import Reservation
-from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.sessions import Page
+from dpsynth.ledger.ledger import Ledger, Page
 
 Job = dict[str, Any]
 

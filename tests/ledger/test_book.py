@@ -13,8 +13,8 @@ import pytest
 from dpsynth.accounting.amount import Amount
 from dpsynth.ledger import contents
 from dpsynth.ledger.balance import Reservation
-from dpsynth.ledger.book import Book, InvalidRow, problems_of
 from dpsynth.ledger.chain import Row
+from dpsynth.ledger.contents import Book, InvalidRow, problems_of
 from tests.ledger.reservations import ASK, asking, cost, month
 
 MARCH, APRIL = month("2026-03"), month("2026-04")

@@ -15,8 +15,9 @@ import pytest
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.ledger import chain, head_file
-from dpsynth.ledger import tables as ledger_tables
+from dpsynth.ledger import chain
+from dpsynth.ledger import ledger as head_file
+from dpsynth.ledger import store as ledger_tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.store import Store

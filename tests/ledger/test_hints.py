@@ -11,8 +11,8 @@ import pytest
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.ledger.balance import Reservation, first_balance
-from dpsynth.ledger.hints import hints
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.refusals import hints
 from tests.ledger.reservations import ASK, EVENTS, asking, cost
 
 

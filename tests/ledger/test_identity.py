@@ -14,9 +14,9 @@ from sqlalchemy import text
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import ConfigError
-from dpsynth.ledger import identity, tables
-from dpsynth.ledger.balance import Reservation
-from dpsynth.ledger.identity import Table, name_of
+from dpsynth.ledger import balance as identity
+from dpsynth.ledger import store as tables
+from dpsynth.ledger.balance import Reservation, Table, name_of
 from dpsynth.ledger.ledger import Ledger
 from tests.ledger.forging import chained_anew, store
 from tests.ledger.reservations import ASK, EVENTS, asking, cost
@@ -48,7 +48,7 @@ def test_a_copy_of_a_config_counts_in_the_account_of_its_table(ledger: Ledger) -
 
 def test_a_fresh_cap_for_a_copy_would_be_seen(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: the dataset is named after the release, as it once was."""
-    monkeypatch.setattr("dpsynth.ledger.reading.dataset_of", lambda table, *_: table.dataset or table.release)
+    monkeypatch.setattr("dpsynth.ledger.ledger.dataset_of", lambda table, *_: table.dataset or table.release)
     with pytest.raises(AssertionError):
         test_a_copy_of_a_config_counts_in_the_account_of_its_table(ledger)
 

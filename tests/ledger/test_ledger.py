@@ -15,7 +15,7 @@ from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import NOTHING, Cost, planned
 from dpsynth.accounting.measures import GDP, ZCDP
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
-from dpsynth.ledger import tables as ledger_tables
+from dpsynth.ledger import store as ledger_tables
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.ledger import Ledger
 from tests.ledger.reservations import ASK, EVENTS, account, asking, cost, left, month

@@ -16,7 +16,7 @@ from dpsynth.accounting.events import GaussianEvent, RecordedEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.partition_selection import ThresholdEvent
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.ledger import tables
+from dpsynth.ledger import store as tables
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.privacy_filter import Filter
 from dpsynth.ledger.refusals import check_counted

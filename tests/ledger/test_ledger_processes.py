@@ -26,9 +26,10 @@ import pytest
 from sqlalchemy import event
 
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
-from dpsynth.ledger import reading, refusals
+from dpsynth.ledger import ledger as reading
+from dpsynth.ledger import refusals
 from dpsynth.ledger import store as ledger_store
-from dpsynth.ledger import tables as ledger_tables
+from dpsynth.ledger import store as ledger_tables
 from dpsynth.ledger.ledger import Ledger
 from tests.databases import Postgres
 from tests.ledger.reservations import EVENTS, USES, account, asking, cost

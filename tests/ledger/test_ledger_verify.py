@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text, update
 
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.ledger import tables
+from dpsynth.ledger import store as tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
 from tests.databases import Postgres

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.ledger.balance import Balance, CapChange, Filter
-from dpsynth.ledger.chart import as_of, chart
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.page import Chain, ledger_html, unbroken
+from dpsynth.ledger.page import Chain, as_of, chart, ledger_html, unbroken
 from dpsynth.ledger.views import account_view, figure, share_in_words
 from tests.monthly import Months
 

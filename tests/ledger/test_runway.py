@@ -13,9 +13,18 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.columns.slices import Slice
 from dpsynth.errors import BudgetRefused
-from dpsynth.ledger.balance import Balance, CapChange, Filter, ReleaseEntry, first_balance, first_entry
+from dpsynth.ledger.balance import (
+    FARTHEST,
+    Balance,
+    CapChange,
+    Filter,
+    ReleaseEntry,
+    Runway,
+    first_balance,
+    first_entry,
+    runway,
+)
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.runway import FARTHEST, Runway, runway
 from tests.ledger.reservations import ASK, asking, cost, month
 from tests.monthly import Months
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.ledger import store, tables
-from dpsynth.ledger.book import Book
+from dpsynth.ledger import store
+from dpsynth.ledger import store as tables
 from dpsynth.ledger.chain import FIRST
+from dpsynth.ledger.contents import Book
 from dpsynth.ledger.ledger import Ledger
 from tests.ledger.reservations import EVENTS, asking, cost
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, create_engine, update
 
 from dpsynth.errors import ConfigError
-from dpsynth.ledger import tables
+from dpsynth.ledger import store as tables
 from dpsynth.ledger.chain import FIRST, Row
 
 

@@ -22,12 +22,10 @@ import pytest
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import ConfigError
-from dpsynth.ledger.book import problems_of
 from dpsynth.ledger.chain import FIRST, Row, broken_link, broken_links, chained
-from dpsynth.ledger.head_file import HeadFile
-from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.store import _prepare_sqlite
-from dpsynth.ledger.tables import FORMATS
+from dpsynth.ledger.contents import problems_of
+from dpsynth.ledger.ledger import HeadFile, Ledger
+from dpsynth.ledger.store import FORMATS, _prepare_sqlite
 from tests.examples import cases
 from tests.ledger.forging import chained_anew
 from tests.ledger.reservations import EVENTS, asking, cost, month

@@ -12,18 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.accounting import group
+from dpsynth.accounting import neighbours as group
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost, planned
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger import balance as balances
-from dpsynth.ledger import tables
+from dpsynth.ledger import store as tables
 from dpsynth.ledger.balance import Reservation
-from dpsynth.ledger.facts import facts
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.views import account_view, guarantee_in_words, unit_change_in_words
+from dpsynth.ledger.views import account_view, facts, guarantee_in_words, unit_change_in_words
 from tests.ledger.forging import chained_anew, store
 from tests.ledger.reservations import EVENTS, account, asking, cost, month, seeking
 

@@ -14,8 +14,7 @@ from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import LOCAL_REPORTS
 from dpsynth.accounting.measures import GDP, PURE
 from dpsynth.ledger import views
-from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, first_balance, first_entry
-from dpsynth.ledger.runway import Runway
+from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, Runway, first_balance, first_entry
 from dpsynth.ledger.views import AccountView, account_view, runway_in_words
 from tests.ledger.reservations import ASK, EVENTS, HALF, asking, month, sought_cost
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.model import views
+from dpsynth.model import belief_propagation as views
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.junction_tree import junction_tree
 from tests.model.calibrated import marginals

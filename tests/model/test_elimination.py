@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpsynth.model.elimination import RULES, Draws, RandomTies, Sizes, eliminate, mask_of, members, neighbours
-from dpsynth.model.elimination_search import best_tree
-from dpsynth.model.elimination_tree import EliminationTree
+from dpsynth.model.triangulation import EliminationTree, best_tree
 from tests.examples import cases
 
 

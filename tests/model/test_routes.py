@@ -7,7 +7,7 @@ from itertools import combinations
 
 from dpsynth.columns.domain import Domain
 from dpsynth.model.junction_tree import junction_tree
-from dpsynth.model.routes import Routes
+from dpsynth.model.variable_elimination import Routes
 
 
 class Reversed(frozenset[str]):

@@ -12,7 +12,8 @@ import pytest
 
 from dpsynth.columns.domain import Domain
 from dpsynth.errors import DpsynthError
-from dpsynth.model import MarkovRandomField, array_file
+from dpsynth.model import MarkovRandomField
+from dpsynth.model import storage as array_file
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.storage import ModelFileError, load, save
 

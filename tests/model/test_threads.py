@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.model import threads
+from dpsynth.model import factor as threads
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.junction_tree import junction_tree
 

@@ -5,8 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpsynth.model import axis_sums, views
-from dpsynth.model.views import Views
+from dpsynth.model import belief_propagation as views
+from dpsynth.model import factor as axis_sums
+from dpsynth.model.belief_propagation import Views
 from tests.examples import cases
 
 

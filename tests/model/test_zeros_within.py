@@ -4,7 +4,8 @@ import numpy as np
 
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
-from dpsynth.model import Triangulation, estimate, zeros, zeros_within
+from dpsynth.model import Triangulation, estimate, zeros_within
+from dpsynth.model import public_marginals as zeros
 
 DOMAIN = Domain({"a": 10, "b": 20, "c": 30, "d": 40})
 MEASURED = [("a", "b"), ("b", "c")]

@@ -13,7 +13,7 @@ _ROOMS = {
     "accounting": "dpsynth/accounting/*.py",
     "curator": "dpsynth/curator/*.py",
     "cluster": "dpsynth/wings/cluster/*.py",
-    "columns": "dpsynth/columns/person_ids.py",
+    "columns": "dpsynth/columns/surrogates.py",
     "ledger": "dpsynth/ledger/*.py",
 }
 _LEFT_OUT = {"__init__.py", "engine.py", "chart.py", "page.py", "terminal.py"}

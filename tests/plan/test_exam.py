@@ -8,11 +8,10 @@ from itertools import combinations
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.examined import reach
+from dpsynth.columns.measurement import reach
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from dpsynth.plan.exam import MOST_CELLS, MOST_PAIRS, MOST_TRIPLES, exam_of
-from dpsynth.plan.plan import EXAM_SHARE, make_plan
+from dpsynth.plan.plan import EXAM_SHARE, MOST_CELLS, MOST_PAIRS, MOST_TRIPLES, exam_of, make_plan
 from tests.plan.outlines import Outline
 
 SIZES = {"a": 2, "b": 3, "c": 50, "d": 4, "e": 5}

@@ -15,10 +15,9 @@ from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Domain
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.plan import CUTOFF_SHARE, EXAM_SHARE, Found, make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
-from dpsynth.plan.steps import Spending, one_way_weights
+from dpsynth.plan.steps import Shares, Spending, StrategyOutline, one_way_weights
 from dpsynth.strategy import strategy_of
 from tests.plan.outlines import Alone, Outline
 from tests.thinned import thinned

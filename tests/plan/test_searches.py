@@ -14,7 +14,7 @@ from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import DOMAIN_SHARE, LEAST_DOMAIN_SHARE, Found, make_plan
-from dpsynth.plan.searches import PlannedSearch, planned_searches
+from dpsynth.plan.steps import PlannedSearch, planned_searches
 from dpsynth.strategy import strategy_of
 
 OPEN = """\

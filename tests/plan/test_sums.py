@@ -13,11 +13,13 @@ from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan
-from dpsynth.plan.quantiles import NoiseOfQuantiles, best_pieces, by_bins_alone
-from dpsynth.plan.sums import (
+from dpsynth.plan.questions import (
     BinnedNumbers,
     NoiseOfMeans,
+    NoiseOfQuantiles,
     best_centring,
+    best_pieces,
+    by_bins_alone,
     by_counts_alone,
     noise_of_step,
     without_noise,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
-from dpsynth.ledger import tables
+from dpsynth.ledger import store as tables
 from dpsynth.ledger.chain import Fields
-from dpsynth.ledger.tables import Stored
+from dpsynth.ledger.store import Stored
 
 WHOLE = tables.stored
 """The reading of all rows."""

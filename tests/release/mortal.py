@@ -38,11 +38,9 @@ from dpsynth.curator import noise
 from dpsynth.curator.journal import Journal, unfenced
 from dpsynth.errors import ConfigError, TakenOver
 from dpsynth.ledger import store as ledger_store
-from dpsynth.ledger import tables as ledger_tables
-from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.sessions import Sessions
-from dpsynth.pipeline.progress import StepWatcher, watched
-from dpsynth.pipeline.steps import Step
+from dpsynth.ledger import store as ledger_tables
+from dpsynth.ledger.ledger import Ledger, Sessions
+from dpsynth.pipeline.steps import Step, StepWatcher, watched
 from tests.release import grown
 from tests.release.canaries import CANARIES
 from tests.release.place import furnished

@@ -28,7 +28,7 @@ from functools import cached_property
 from math import inf
 from pathlib import Path
 
-from dpsynth.ledger import tables
+from dpsynth.ledger import store as tables
 from dpsynth.ledger.ledger import Ledger
 from tests import databases
 from tests.release import clock, grown

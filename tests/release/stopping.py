@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from dpsynth.pipeline.progress import StepWatcher, watched
+from dpsynth.pipeline.steps import StepWatcher, watched
 
 
 class _Happening(StepWatcher):

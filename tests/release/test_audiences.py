@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from dpsynth.bundle.recipient.bundle import BundleRefused, open_bundle
+from dpsynth.bundle.recipient import BundleRefused, open_bundle
 from dpsynth.bundle.recipient.verification import verified
 from dpsynth.config import Spec, from_mapping
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
@@ -149,7 +149,7 @@ def test_an_answer_of_the_first_tier_that_no_mechanism_pays_for_is_found(
     paid = bundle.manifest["mechanisms"]
     (name,) = {file for file, _ in bundle.earlier_answers}
     del paid[: len(manifest_of(released[1].folder / "public")["mechanisms"])]
-    from dpsynth.bundle.recipient.recomputed_guarantee import guarantee_findings
+    from dpsynth.bundle.recipient.verification import guarantee_findings
 
     _, faults = guarantee_findings(bundle)
     assert any(file == name for file, _ in faults)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.bundle.recipient.bundle import open_bundle
-from dpsynth.bundle.recipient.recomputed_guarantee import guarantee_findings
+from dpsynth.bundle.recipient.verification import guarantee_findings
 from dpsynth.config import from_mapping
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline import spine as pipeline

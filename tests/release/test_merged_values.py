@@ -13,7 +13,7 @@ import pytest
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
-from dpsynth.config.methods import METHODS
+from dpsynth.config.structure import METHODS
 from dpsynth.model import load
 from dpsynth.pipeline.result import Release
 from dpsynth.strategy.compression import Ordered, rare_groups

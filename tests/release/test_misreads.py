@@ -24,8 +24,7 @@ from dpsynth.config import Spec, from_mapping
 from dpsynth.errors import Interrupted
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
-from dpsynth.statistics.single_columns import warnings_of
-from dpsynth.statistics.warning import DataWarning
+from dpsynth.statistics.single_columns import DataWarning, warnings_of
 from dpsynth.wings.owner.assess.profiling import look_at
 from dpsynth.wings.owner.starter import draft_of, guessed, starter_text
 from tests.wings.owner.starter.reviewing import without_list

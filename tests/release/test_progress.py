@@ -21,8 +21,8 @@ from dpsynth.config.files.form import FileForm
 from dpsynth.curator.counting import MOST_BLOCK, counted
 from dpsynth.curator.memory_table import MemoryTable
 from dpsynth.curator.source import read_cells
-from dpsynth.pipeline import progress
-from dpsynth.pipeline.progress import EVERY, StepWatcher, in_words, lines_for_steps, showing, watched
+from dpsynth.pipeline import steps as progress
+from dpsynth.pipeline.steps import EVERY, StepWatcher, in_words, lines_for_steps, showing, watched
 from dpsynth.work_shares import as_part, heard_by, telling
 
 

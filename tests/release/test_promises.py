@@ -18,7 +18,7 @@ import pytest
 from dpsynth.accounting.cost import NOTHING
 from dpsynth.errors import DpsynthError
 from dpsynth.model import load
-from dpsynth.pipeline import counting_engine
+from dpsynth.pipeline import measuring as counting_engine
 from dpsynth.pipeline import spine as pipeline
 from tests.release import evidence
 from tests.release.keeper import Keeper

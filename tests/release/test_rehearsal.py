@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.cli.rehearsal import rehearse
-from dpsynth.columns.reading import Reading
+from dpsynth.columns.codec import Reading
 from dpsynth.config import from_mapping, load
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.ledger.ledger import Ledger

@@ -8,8 +8,8 @@ import pytest
 
 from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError
-from dpsynth.pipeline import addresses
-from dpsynth.pipeline.addresses import address_of, is_locked
+from dpsynth.pipeline import inputs as addresses
+from dpsynth.pipeline.inputs import address_of, is_locked
 from tests.databases import Postgres
 from tests.release.place import Place
 

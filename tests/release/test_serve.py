@@ -23,8 +23,7 @@ from urllib.error import HTTPError
 import pytest
 
 import dpsynth
-from dpsynth.accounting.gaussian_dp import gdp_epsilon
-from dpsynth.accounting.measures import GDP
+from dpsynth.accounting.measures import GDP, gdp_epsilon
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.ledger.balance import Balance

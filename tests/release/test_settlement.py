@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsynth.ledger import tables
+from dpsynth.ledger import store as tables
 from dpsynth.pipeline.result import Release
 from tests.release import evidence
 from tests.release.place import Place, release

@@ -102,7 +102,7 @@ def test_a_server_that_does_not_answer_is_one_plain_error(place: Place) -> None:
 
 
 EVERY_SHARE = """
-from dpsynth.pipeline import progress
+from dpsynth.pipeline import steps as progress
 progress.EVERY = 0.0
 from dpsynth.cli.app import main
 main()

@@ -15,8 +15,7 @@ from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
 from dpsynth.config import from_mapping
 from dpsynth.config.compiled import CompiledSpec, compiled
 from dpsynth.pipeline.inputs import inputs_of
-from dpsynth.statistics.single_columns import warnings_of
-from dpsynth.statistics.warning import DataWarning
+from dpsynth.statistics.single_columns import DataWarning, warnings_of
 
 Declared = Mapping[str, object]
 

@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 from dpsynth.accounting.noises import noise_named
 from dpsynth.columns.measurement import ExactTotal, Measurement
-from dpsynth.statistics import noisy_rows
-from dpsynth.statistics.noisy_rows import CHANCE, Limits, NoisyRows
+from dpsynth.statistics import single_columns as noisy_rows
+from dpsynth.statistics.single_columns import CHANCE, Limits, NoisyRows
 
 COUNTS = {"a": (400, 600), "b": (100, 200, 300, 400), "c": (10, 990)}
 

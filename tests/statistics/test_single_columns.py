@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.measurement import ExactTotal, Measurement
-from dpsynth.statistics.single_columns import empty_table
-from dpsynth.statistics.warning import DataWarning
+from dpsynth.statistics.single_columns import DataWarning, empty_table
 from tests.examples import cases
 from tests.statistics.columns import Asked
 
@@ -136,7 +135,7 @@ def test_a_healthy_table_gives_no_warning_in_a_hundred_thousand_releases() -> No
 
 
 def test_limits_that_are_ten_times_too_narrow_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpsynth.statistics import noisy_rows
+    from dpsynth.statistics import single_columns as noisy_rows
 
     sound = noisy_rows.NoisyRows.share
 

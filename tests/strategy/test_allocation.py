@@ -9,7 +9,7 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.strategy import strategy_of
-from dpsynth.strategy.allocation import burden, cost_weights, importance
+from dpsynth.strategy.candidates import burden, cost_weights, importance
 from tests.fake_curator import FakeCurator, problem_of
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 7, "d": 20})

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dpsynth.columns.domain import Domain
 from dpsynth.model import Triangulation
-from dpsynth.strategy import blocks as search
-from dpsynth.strategy.blocks import MOST_CELLS, blocks, with_blocks
+from dpsynth.strategy import candidates as search
+from dpsynth.strategy.candidates import MOST_CELLS, blocks, with_blocks
 from tests.examples import examples
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
-from dpsynth.strategy.candidates import closure, most_cells, overlap, penalty, whole_weights
-from dpsynth.strategy.capacity import Capacity
+from dpsynth.strategy.candidates import Capacity, closure, most_cells, overlap, penalty, whole_weights
 from tests.examples import examples
 
 WORKLOADS = [

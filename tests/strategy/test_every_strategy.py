@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
-from dpsynth.config.methods import METHODS
+from dpsynth.config.structure import METHODS
 from dpsynth.model import Triangulation
 from dpsynth.strategy import STRATEGIES, strategy_of
 from tests.examples import examples

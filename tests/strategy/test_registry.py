@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.accounting.measures import GDP, PURE
 from dpsynth.config.json_schema import schema_text
-from dpsynth.config.methods import METHODS
+from dpsynth.config.structure import METHODS
 from dpsynth.strategy import STRATEGIES, strategy_of
 from tests.guarantee import test_every_strategy_by_replay as replay
 

@@ -1,76 +1,26 @@
-"""A published bundle, opened by whoever holds its public folder.
+"""A published bundle with all that a recipient does with it: read, plot, sample, query, verify.
 
-Invariant: nothing but the public folder is read, and nothing of it is trusted: a file that is damaged,
-missing or hostile is refused with one plain error.
+Invariant: nothing but the public folder is read.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dpsynth.bundle.audiences import file_of
-from dpsynth.bundle.csv_safety import restore
-from dpsynth.bundle.frames import frame_of
-from dpsynth.bundle.inline_page import InlinePage
-from dpsynth.bundle.manifest import FORMAT
-from dpsynth.bundle.recipient.measured_counts import measured_counts
-from dpsynth.bundle.report_source import REPORT, ReportSource, report_source
-from dpsynth.bundle.row_files import table_names
-from dpsynth.bundle.row_source import RowSource
-from dpsynth.bundle.row_source_file import load_row_source
-from dpsynth.columns.column import domain_of
-from dpsynth.columns.domain import Domain
-from dpsynth.columns.finer_counts import FinerCounts
-from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import Observation
-from dpsynth.columns.rules import RuleRefused, Rules, rules_of
-from dpsynth.columns.sums import MeasuredSums
-from dpsynth.config.published_columns import UnknownColumn, published_layout
-from dpsynth.errors import DpsynthError, ModelFileError
-from dpsynth.model import MarkovRandomField, load
-from dpsynth.statistics import exam, finer_quantiles
-from dpsynth.statistics.estimates import Unbiased
-from dpsynth.statistics.examined_estimates import Distance
-from dpsynth.statistics.measured_tilts import tilts_of
-from dpsynth.statistics.sampled_estimates import SampledUnits
-from dpsynth.statistics.summed_means import sums_in
-from dpsynth.statistics.verdict import NO_VERDICT, Verdict
-from dpsynth.strategy.evidence.evidence import Answered
-from dpsynth.strategy.evidence.measurement_reading import UnusableMeasurements, read_measurements
-from dpsynth.wing import Point
+from dpsynth.bundle.csv_files import frame_of
+from dpsynth.bundle.recipient.opened import MANIFEST, OpenedBundle, check_format, no_bundle, read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpsynth.accounting.guarantee import Guarantee
     from dpsynth.bundle.recipient.more_rows import Given
-    from dpsynth.bundle.recipient.query import Answer
-    from dpsynth.bundle.recipient.set_overlap import Asked
+    from dpsynth.bundle.recipient.query import Answer, Asked
     from dpsynth.bundle.recipient.verification import Verification
     from dpsynth.pictures import Picture
-
-MANIFEST = "manifest.json"
-WITHOUT_CURATOR: Point[Callable[[Mapping[str, Any], Domain, Sequence[Observation]], Unbiased]] = Point(
-    "answers without a curator"
-)
-"""From what a manifest states of a collection, the columns and the measurements to reconciled estimates."""
-_LARGEST_MANIFEST = 1 << 28
-_LEAST_FIGURES = ("estimate", "standard_error", "low", "high")
-_ERRORS = ("cells", "distance", "error", "standard_error", "low", "high")
-
-T = TypeVar("T")
-
-
-class BundleRefused(DpsynthError):
-    """A folder that is no bundle of this version, or a file of a bundle that can't be used."""
 
 
 def open_bundle(path: str | Path) -> Bundle:
@@ -91,233 +41,8 @@ def open_bundle(path: str | Path) -> Bundle:
     return Bundle(folder, manifest)
 
 
-def no_bundle(path: Path) -> BundleRefused:
-    """The refusal of a folder without a bundle; of a release for several audiences it names their folders."""
-    names = sorted(found.parent.name for found in path.glob(f"*/{MANIFEST}"))
-    advice = (
-        f"It holds bundles of several audiences: give the folder of one of them, {' or '.join(names)}."
-        if names
-        else "Give the folder of a release, or its folder public."
-    )
-    return BundleRefused(f"{path} is no bundle: it has no {MANIFEST}. {advice}")
-
-
-def read_manifest(folder: Path) -> Mapping[str, Any]:
-    """The manifest of a public folder.
-
-    Raises:
-        BundleRefused: it can't be read, or is no JSON object.
-    """
-    path = folder / MANIFEST
-    try:
-        if path.stat().st_size > _LARGEST_MANIFEST:
-            raise BundleRefused(f"{path} is larger than any manifest.")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BundleRefused(f"{path} can't be opened: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        raise BundleRefused(f"{path} is damaged: it is no JSON.") from None
-    if not isinstance(found, dict):
-        raise BundleRefused(f"{path} is damaged: it is no JSON object.")
-    return found
-
-
-def check_format(manifest: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a bundle of another version.
-
-    Raises:
-        BundleRefused: its manifest names another format.
-    """
-    written = manifest.get("format")
-    if written == FORMAT:
-        return
-    software = manifest.get("software")
-    by = software.get("dpsynth") if isinstance(software, dict) else None
-    named = f" It was written by dpsynth {by}; use that version." if isinstance(by, str) else ""
-    raise BundleRefused(
-        f"{folder} holds a bundle of the format {written!r}, and this version of dpsynth reads {FORMAT!r}."
-        f"{named}"
-    )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Bundle:
-    """A published bundle. Files are read when they are needed first.
-
-    Attributes:
-        folder: the public folder.
-        manifest: the content of ``manifest.json``.
-    """
-
-    folder: Path
-    manifest: Mapping[str, Any]
-
-    def _read(self, what: str, read: Callable[[], T]) -> T:
-        """A part of the bundle.
-
-        Raises:
-            BundleRefused: it is damaged or missing.
-        """
-        try:
-            return read()
-        except (BundleRefused, ModelFileError):
-            raise
-        except OSError as error:
-            words = f"can't be opened: {error.strerror or type(error).__name__}"
-        except (UnknownColumn, RuleRefused, UnusableMeasurements) as error:
-            words = f"can't be used: {Exception.__str__(error)}"
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, pa.ArrowException) as error:
-            words = f"is damaged ({type(error).__name__})"
-        raise BundleRefused(f"{self.folder / what} {words}. `dpsynth verify` says which files were changed.")
-
-    @property
-    def central(self) -> bool:
-        """True if a curator drew the noise; False if respondents randomised their own records."""
-        return self.manifest.get("local") is None
-
-    @cached_property
-    def layout(self) -> Layout:
-        """The columns of the table, without densities inside bins."""
-
-        def read() -> Layout:
-            text = (self.folder / MANIFEST).read_text(encoding="utf-8")
-            return published_layout(json.loads(text, parse_float=Decimal)["columns"])
-
-        return self._read(MANIFEST, read)
-
-    @cached_property
-    def rules(self) -> Rules:
-        """The constraints that every row obeys."""
-        written = self._read(
-            MANIFEST, lambda: [rule["rule"] for rule in self.manifest["constraints"]["rules"]]
-        )
-        return self._read(MANIFEST, lambda: rules_of(list(map(str, written)), self.layout))
-
-    @cached_property
-    def model(self) -> MarkovRandomField:
-        """The fitted model, over codes of values."""
-        model = load(self.folder / "model.npz")
-        sizes = model.tree.domain.sizes
-        if any(sizes.get(column.name) != column.size for column in self.layout.columns):
-            raise BundleRefused(f"{self.folder / 'model.npz'} is the model of other columns.")
-        return model
-
-    @cached_property
-    def rows(self) -> RowSource:
-        """The source of more rows: the model, with the targets that rows are refined to.
-
-        Numbers lie inside their bins as the measured means have them.
-        """
-        if not self.sums:
-            return self._rows_of_file
-        layout = self._rows_of_file.layout
-        columns = {column.name: column for column in layout.columns}
-        tilts = tilts_of(self.sums, columns, self.model, self.measured, self.rules.named)
-        return replace(self._rows_of_file, layout=replace(layout, tilts=tilts))
-
-    @cached_property
-    def _rows_of_file(self) -> RowSource:
-        path = self.folder / "rows.npz"
-        return self._read("rows.npz", lambda: load_row_source(path, self.model, self.layout, self.rules))
-
-    @cached_property
-    def answers(self) -> Answered:
-        """The noisy answers from which all else was made."""
-        path = self.folder / "measurements.parquet"
-        return self._read(path.name, lambda: read_measurements(path, self.layout.columns))
-
-    @cached_property
-    def earlier_answers(self) -> tuple[tuple[str, Answered], ...]:
-        """Joint answers of audiences of smaller epsilons, each with the name of its file."""
-        listed = self._read(
-            MANIFEST, lambda: dict((self.manifest.get("audience") or {}).get("answers_of", {}))
-        )
-
-        def read(name: str) -> Answered:
-            return read_measurements(self.folder / file_of(name), self.layout.columns)
-
-        return tuple((file_of(name), self._read(file_of(name), partial(read, name))) for name in listed)
-
-    @cached_property
-    def measured(self) -> Unbiased:
-        """The measured counts, reconciled: unbiased estimates with exact variances."""
-        if not self.central:
-            answers = (*self.answers.singles, *self.answers.answers)
-            stated_answers = WITHOUT_CURATOR.filled()
-            if stated_answers is None:
-                raise BundleRefused(f"{self.folder} is of the local model, and needs the wing local.")
-            return self._read(
-                MANIFEST,
-                lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
-            )
-        earlier = [answered for _, answered in self.earlier_answers]
-        rows = self._rows_of_file
-        return measured_counts(self.answers, rows.layout, rows.public_marginals, earlier)
-
-    @cached_property
-    def sampled(self) -> SampledUnits | None:
-        """The sample that all answers are about; None if they are about all units."""
-        return self._read(MANIFEST, lambda: SampledUnits.from_json(self.manifest.get("sampling")))
-
-    @cached_property
-    def sums(self) -> tuple[MeasuredSums, ...]:
-        """The noisy sums from which means were made; () where none was measured."""
-        path = self.folder / "sums.json"
-        if not path.is_file():
-            return ()
-        columns = {column.name: column for column in self.layout.columns}
-        return self._read(path.name, lambda: sums_in(json.loads(path.read_text(encoding="utf-8")), columns))
-
-    @cached_property
-    def finer(self) -> tuple[FinerCounts, ...]:
-        """The counts of pieces of bins from which quantiles were made; () where none was measured."""
-        path = self.folder / finer_quantiles.FILE
-        if not path.is_file():
-            return ()
-        columns = {column.name: column for column in self.layout.columns}
-        return self._read(
-            path.name,
-            lambda: finer_quantiles.finer_counts_in(json.loads(path.read_text(encoding="utf-8")), columns),
-        )
-
-    @cached_property
-    def errors(self) -> pd.DataFrame:
-        """The measured errors of the synthetic table as they stand in ``exam.csv``; empty without an exam."""
-        import pandas as pd
-
-        path = self.folder / exam.FILE
-        return self._read(path.name, lambda: _read_csv(path, _ERRORS)) if path.is_file() else pd.DataFrame()
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        """The verdicts of the release on its columns and pairs; none of a bundle that was made without."""
-        written = self.manifest.get("verdict")
-        return NO_VERDICT if written is None else self._read(MANIFEST, lambda: Verdict.from_json(written))
-
-    @property
-    def too_low(self) -> str:
-        """A sentence if counts of rows are surely too low, as rows were cut off; otherwise ""."""
-        return self._read(
-            MANIFEST, lambda: str((self.manifest.get("contribution_bounding") or {}).get("too_low", ""))
-        )
-
-    @cached_property
-    def shown(self) -> ReportSource:
-        """The facts that the report shows."""
-        return self._read(MANIFEST, lambda: report_source(self.folder, self.manifest, self.manifest["files"]))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee as the manifest states it."""
-        return self._read(MANIFEST, lambda: self.shown.guarantee)
-
-    def report(self, height: int = 700) -> InlinePage:
-        """The release's report, which a notebook shows in place.
-
-        Args:
-            height: height of its frame, in pixels.
-        """
-        return InlinePage(self.folder / REPORT, height)
+class Bundle(OpenedBundle):
+    """A published bundle; frames, answers and rows are made when they are asked for."""
 
     def plot(self, *columns: str) -> Picture:
         """A picture that a notebook shows in place, and ``save`` writes to a file.
@@ -332,49 +57,6 @@ class Bundle:
         from dpsynth.bundle.recipient.pictures import picture_of
 
         return picture_of(self, columns)
-
-    @cached_property
-    def distances(self) -> Mapping[frozenset[str], Distance]:
-        """For the columns of each examined marginal the distance that intervals rest on, in rows."""
-        return self._read(exam.FILE, lambda: exam.distances_in(self.errors, self.manifest["exam"]))
-
-    @cached_property
-    def measurements(self) -> pd.DataFrame:
-        """The noisy numbers as they stand in ``measurements.parquet``, a row a cell."""
-        import pyarrow.parquet as pq
-
-        path = self.folder / "measurements.parquet"
-        frame: pd.DataFrame = self._read(path.name, lambda: pq.read_table(path).to_pandas())
-        return frame
-
-    @cached_property
-    def synthetic(self) -> pd.DataFrame:
-        """The synthetic rows; of a bundle without a Parquet file, as pandas reads the CSV file."""
-        import pyarrow.parquet as pq
-
-        path = self.folder / "synthetic.parquet"
-        if path.exists():
-            return self._read(path.name, lambda: frame_of(pq.read_table(path)))
-        texts = [*table_names(sorted(p.name for p in self.folder.iterdir())), "synthetic.csv"]
-        return self._read(texts[0], lambda: _read_csv(self.folder / texts[0], ()))
-
-    @cached_property
-    def statistics(self) -> Mapping[str, pd.DataFrame]:
-        """The published tables with error bars, by title; each has a row a cell."""
-        listed = self._read(MANIFEST, lambda: [(str(s["title"]), s) for s in self.manifest["statistics"]])
-        return {title: self._statistic(facts) for title, facts in listed}
-
-    def _statistic(self, facts: Mapping[str, Any]) -> pd.DataFrame:
-        found: pd.DataFrame = self._read(str(facts.get("file")), lambda: self._statistic_in(facts))
-        return found
-
-    def _statistic_in(self, facts: Mapping[str, Any]) -> pd.DataFrame:
-        path = (self.folder / facts["file"]).resolve()
-        if self.folder.resolve() not in path.parents:
-            raise BundleRefused(f"{self.folder / MANIFEST} names a file outside of the bundle.")
-        frame = _read_csv(path, _LEAST_FIGURES)
-        frame.attrs = {key: facts[key] for key in ("title", "kind", "columns", "measured")}
-        return frame
 
     def sample(self, n: int, *, given: Given = None, seed: int | None = None) -> pd.DataFrame:
         """More synthetic rows, refined to the same targets as ``synthetic``; they cost no privacy.
@@ -409,7 +91,7 @@ class Bundle:
     @cached_property
     def asked(self) -> Asked:
         """The questions that were asked of this object."""
-        from dpsynth.bundle.recipient.set_overlap import Asked
+        from dpsynth.bundle.recipient.query import Asked
 
         return Asked()
 
@@ -427,23 +109,3 @@ class Bundle:
         """The name of the release and of the folder."""
         named = f"{self.manifest.get('release')} {self.manifest.get('release_id')}"
         return f"<Bundle of release {named} in {self.folder}>"
-
-
-def _read_csv(path: Path, figures: tuple[str, ...]) -> pd.DataFrame:
-    """A CSV file of the bundle, with texts as they were before ``neutralise``.
-
-    Args:
-        path: the file.
-        figures: names that begin the numbers: the columns before the first of them are labels.
-    """
-    import pandas as pd
-
-    names = pd.read_csv(path, nrows=0).columns
-    labels = names[: names.get_loc(figures[0])] if figures else ()
-    frame = pd.read_csv(path, dtype=dict.fromkeys(labels, "str"), keep_default_na=not figures, na_values=[""])
-    for name, column in frame.items():
-        if column.dtype.kind == "O" or isinstance(column.dtype, pd.StringDtype):
-            texts = pa.array(column.where(column.notna(), None), pa.string(), from_pandas=True)
-            frame[name] = restore(texts).to_pandas()
-    frame.columns = restore(pa.array([str(n) for n in frame.columns], pa.string())).to_pylist()
-    return frame

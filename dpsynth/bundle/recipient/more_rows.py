@@ -5,39 +5,100 @@ and kept if they satisfy what is given. So each row does, whatever constraints a
 done to it.
 
 Invariant: every row obeys the constraints, and what is given.
+
+Rows written piece by piece, to a new file or to standard output.
+
+Invariant: memory is that of one piece, and a file appears whole or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import reduce
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.bundle.recipient.bundle import Bundle
-from dpsynth.bundle.recipient.question import QuestionRefused, checked_condition
+from dpsynth.bundle.csv_files import csv_header, csv_lines
+from dpsynth.bundle.recipient.opened import OpenedBundle
+from dpsynth.bundle.recipient.query import QuestionRefused, checked_condition
+from dpsynth.bundle.row_files import SUFFIXES, row_file
 from dpsynth.bundle.row_source import PIECE, RowSource
 from dpsynth.columns.column import Column
 from dpsynth.columns.expression import Call, Expression, Literal, Reader, Reference
 from dpsynth.columns.formulas import Operand
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.rules.satisfaction import true_rows
-from dpsynth.errors import DpsynthError
+from dpsynth.columns.rules.obedience import true_rows
+from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.model import ImpossibleEvidence
-from dpsynth.statistics.conditions import condition_of
+from dpsynth.statistics.counted_cells import condition_of
+
+
+def print_rows(tables: Iterable[pa.Table], layout: Layout) -> None:
+    """Write rows to standard output, as CSV, as long as somebody reads."""
+    out, begun = sys.stdout.buffer, False
+    try:
+        for table in tables:
+            texts = layout.written(table)
+            if not begun:
+                out.write(csv_header(list(texts)))
+                begun = True
+            for lines in csv_lines(list(texts.values())):
+                out.write(lines)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has enough; what Python would still flush at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write_rows(tables: Iterable[pa.Table], layout: Layout, path: Path) -> int:
+    """Write rows to a new file, and count them.
+
+    Raises:
+        ConfigError: the name ends in none of ``SUFFIXES``.
+        DpsynthError: the file exists, or can't be written.
+    """
+    suffix = next((suffix for suffix in SUFFIXES if path.name.endswith(suffix)), None)
+    if suffix is None:
+        raise ConfigError(
+            f"{path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, which says how rows are "
+            "written."
+        )
+    if path.exists():
+        raise DpsynthError(f"{path} exists already. Give a new name.")
+    part = path.with_name(f".{secrets.token_hex(6)}.{path.name}")
+    rows = 0
+    try:
+        with closing(row_file(part, layout)) as file:
+            for table in tables:
+                file.write(table)
+                rows += table.num_rows
+        part.replace(path)
+    except OSError as error:
+        raise DpsynthError(f"{path} can't be written: {error.strerror}.") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return rows
+
 
 Given = str | Sequence[str] | Mapping[str, object] | None
 """Requirements of rows: conditions such as ``sex=F`` or ``age >= 65``, or values by column."""
 
 _LARGEST = 1 << 36
 """Largest number of rows of a sample."""
+
 _MOST_TIMES = 200
 """Bound on all drawn rows, in multiples of the wanted rows; ``_SOME`` rows more are allowed."""
+
 _SOME = 1_000_000
 
 
@@ -55,7 +116,7 @@ class Wish:
 
 
 def more_rows(
-    bundle: Bundle, number: int, given: Given = None, seed: int | None = None, chunk: int = PIECE
+    bundle: OpenedBundle, number: int, given: Given = None, seed: int | None = None, chunk: int = PIECE
 ) -> Iterator[pa.Table]:
     """Rows in pieces of at most ``chunk``, typed as the synthetic table.
 
@@ -142,7 +203,7 @@ def _present(table: pa.Table, texts: Mapping[str, pa.StringArray], name: str) ->
     return pc.if_else(_array(table, name).is_valid(), texts[name], pa.scalar(None, pa.string()))
 
 
-def _allowed(wish: Wish, source: RowSource, bundle: Bundle) -> dict[str, NDArray[np.bool_]]:
+def _allowed(wish: Wish, source: RowSource, bundle: OpenedBundle) -> dict[str, NDArray[np.bool_]]:
     """The codes that a row with what is wished for may have, for the columns that it restricts."""
     found = dict(wish.codes)
     condition = condition_of(wish.formula, source.layout, bundle.rules)
@@ -158,7 +219,7 @@ def _allowed(wish: Wish, source: RowSource, bundle: Bundle) -> dict[str, NDArray
     return found
 
 
-def wish_of(given: Given, bundle: Bundle) -> Wish:
+def wish_of(given: Given, bundle: OpenedBundle) -> Wish:
     """Requirements of every row, as codes and a condition.
 
     Raises:
@@ -217,7 +278,7 @@ def _formula(text: str, layout: Layout) -> Expression:
     return checked_condition(found, layout)
 
 
-def _equal(column: Column, value: str, bundle: Bundle) -> Expression:
+def _equal(column: Column, value: str, bundle: OpenedBundle) -> Expression:
     """The condition that a column has a value that is no label."""
     layout = bundle.rows.layout
     unknown = QuestionRefused(

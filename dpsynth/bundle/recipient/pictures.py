@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpsynth.bundle.recipient.bundle import Bundle
-from dpsynth.bundle.recipient.query import grouped_counts
-from dpsynth.bundle.recipient.question import Question
+from dpsynth.bundle.recipient.opened import OpenedBundle
+from dpsynth.bundle.recipient.query import Question, grouped_counts
 from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
 from dpsynth.bundle.report_source import ShownColumn
 from dpsynth.bundle.report_views import Bar, OneWayView, one_way_view
@@ -35,7 +34,7 @@ from dpsynth.pictures import (
     shade,
     upwards,
 )
-from dpsynth.statistics.pair_relations import COLOURS, pair_view
+from dpsynth.statistics.structure_tree import COLOURS, pair_view
 
 Numbers = NDArray[np.float64]
 
@@ -49,7 +48,7 @@ _FEW = 8
 _COLOURS = {COLOURS["use"]: HEAT, COLOURS["with care"]: (214, 158, 46), COLOURS["don't use"]: (190, 46, 46)}
 
 
-def picture_of(bundle: Bundle, columns: Sequence[str]) -> Picture:
+def picture_of(bundle: OpenedBundle, columns: Sequence[str]) -> Picture:
     """The picture of a column, of a pair, or of the verdict if no column is named.
 
     Raises:
@@ -71,7 +70,7 @@ def picture_of(bundle: Bundle, columns: Sequence[str]) -> Picture:
 # a column
 
 
-def _of_column(bundle: Bundle, column: Column) -> Picture:
+def _of_column(bundle: OpenedBundle, column: Column) -> Picture:
     facts = bundle.shown
     statistic = next(
         (s for s in facts.statistics if s.kind == "one_way" and s.columns == (column.name,)), None
@@ -98,7 +97,7 @@ def _of_column(bundle: Bundle, column: Column) -> Picture:
     return Picture(column.name, words, _WIDE, round(below + len(view.shown) * _LINE + 10), tuple(parts))
 
 
-def _made(bundle: Bundle, column: Column) -> Numbers:
+def _made(bundle: OpenedBundle, column: Column) -> Numbers:
     """The rows of the synthetic table with each code."""
     path = bundle.folder / "synthetic.parquet"
     if path.exists():
@@ -148,7 +147,7 @@ def _across(bar: Bar, top: float, margin: str) -> list[str]:
 # a pair
 
 
-def _of_pair(bundle: Bundle, down: Column, across: Column) -> Picture:
+def _of_pair(bundle: OpenedBundle, down: Column, across: Column) -> Picture:
     if bundle.manifest.get("maximum_set_overlap") is not None:
         raise DpsynthError(
             "The owner limits how far the sets of questions overlap, so all cells of a pair aren't shown at "
@@ -219,12 +218,12 @@ def _together(cells: Numbers, column: Column) -> tuple[Numbers, list[str]]:
 # the verdict
 
 
-def _verdict(bundle: Bundle, columns: Sequence[str]) -> list[str]:
+def _verdict(bundle: OpenedBundle, columns: Sequence[str]) -> list[str]:
     said = bundle.verdict.on(columns)
     return [f"Verdict: {said}"] if said else []
 
 
-def _of_verdict(bundle: Bundle) -> Picture:
+def _of_verdict(bundle: OpenedBundle) -> Picture:
     facts, verdict = bundle.shown, bundle.verdict
     names = list(facts.modelled)
     view = pair_view(names, facts.relations, facts.errors, verdict)

@@ -6,28 +6,66 @@ costs nothing: it is post-processing of what is published.
 
 Invariant: an answer says what it rests on. A number by the model has an interval only where the exam has
 measured how far the synthetic table is from the private one in its columns.
+
+Questions in their written form: ``mean(cost) by sex where age >= 65``.
+
+    question = measure ("by" column ("," column)*)? ("where" condition)?
+    measure  = count | share | share(condition) | sum(column) | mean(column) | median(column)
+             | quantile(column, level) | correlation(column, column)
+
+Conditions are formulas of ``dpsynth.columns.expression``, the grammar of constraints.
+
+Invariant: a question is parsed, never run; it names columns of the table that the model holds.
+
+The owner's rule on overlapping questions: the sets of two questions share few rows, or are the same.
+
+Dobkin, Jones and Lipton (1979): if each set has k rows and two sets share r at most, an exact sum can't be
+computed from fewer than 1 + (k - 1)/r answers. Here answers have noise, and the bundle's files can be
+computed on without asking, so that the rule protects nobody: it adds nothing to the guarantee.
+
+A set is made of the synthetic rows that satisfy a question's condition, one set a group. A set of a new
+question that shares too many rows with a set that was answered before, and is not the same, is withheld.
+
+Invariant: what was asked is remembered at the asker's side alone, and only the texts of questions.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from difflib import get_close_matches
 from math import exp, floor, inf, isnan, log10
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from dpsynth.bundle.csv_safety import neutralise
-from dpsynth.bundle.recipient.bundle import Bundle
-from dpsynth.bundle.recipient.question import Question, QuestionRefused, question_in
+from dpsynth.bundle.csv_files import neutralise
+from dpsynth.bundle.recipient.opened import OpenedBundle
+from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
+from dpsynth.columns.calendar_codec import of_parts
+from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.errors import spelt_out
+from dpsynth.columns.expression import Call, Expression, Literal, Reader, Reference
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules.reading import check_condition
+from dpsynth.columns.rules.rule import RuleRefused
+from dpsynth.errors import ConfigError, DpsynthError, spelt_out
 from dpsynth.model import MarkovRandomField, answers
-from dpsynth.statistics.conditions import Condition, ConditionRefused, condition_of
-from dpsynth.statistics.counted_cells import ModelCells, examined, public_or_measured
+from dpsynth.statistics.counted_cells import (
+    Condition,
+    ConditionRefused,
+    ModelCells,
+    condition_of,
+    examined,
+    public_or_measured,
+)
 from dpsynth.statistics.estimates import HOLDS, Z95
 from dpsynth.statistics.finer_quantiles import FinerQuantiles, finer_counts_of
 from dpsynth.statistics.group_figures import UNDEFINED, Estimate
@@ -38,8 +76,173 @@ from dpsynth.statistics.summed_means import summed_means, sums_of, total_of_sums
 if TYPE_CHECKING:
     import pandas as pd
 
+
+LONGEST = 10_000
+
+MEASURES = (
+    "count",
+    "share",
+    "share(condition)",
+    "sum(column)",
+    "mean(column)",
+    "median(column)",
+    "quantile(column, level)",
+    "correlation(column, column)",
+)
+
+_OF_ONE = ("sum", "mean", "median", "quantile")
+
+
+class QuestionRefused(DpsynthError):
+    """A question that can't be answered; the message gives the reason, and what is allowed."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about the private table, by what was published.
+
+    Attributes:
+        written: the text.
+        measure: "count", "share", "sum", "mean", "quantile" or "correlation".
+        of: the columns of numbers that it measures.
+        level: the level of a quantile.
+        part: the condition of a share; None for the share of each group.
+        by: the columns whose values make the groups.
+        where: the condition on rows; None for all rows.
+    """
+
+    written: str
+    measure: str
+    of: Clique = ()
+    level: float = 0.5
+    part: Expression | None = None
+    by: Clique = ()
+    where: Expression | None = None
+
+
+def question_in(text: str, layout: Layout) -> Question:
+    """The question in a text.
+
+    Raises:
+        QuestionRefused: it is none, or not about this table.
+    """
+    if len(text) > LONGEST:
+        raise QuestionRefused(f"The question is longer than {LONGEST:,} characters.")
+    try:
+        reader = Reader(text)
+        measured = _with_parts(reader.factor(), layout)
+        by: list[str] = []
+        if reader.step("by"):
+            by.append(reader.column())
+            while reader.step(","):
+                by.append(reader.column())
+        where = reader.formula() if reader.step("where") else None
+        reader.end()
+    except ValueError as error:
+        raise QuestionRefused(f"The question {error}. {_ADVICE}") from None
+    columns = {column.name: column for column in layout.columns}
+    for name in by:
+        _known(name, columns, "by")
+    if len(set(by)) < len(by):
+        raise QuestionRefused("The question names a column twice after by; name each once.")
+    found = _measured(text, measured, layout, columns)
+    condition = None if where is None else checked_condition(where, layout)
+    if found.measure == "share" and found.part is None and not by:
+        raise QuestionRefused("share needs groups, share by sex, or a condition, share(age >= 65).")
+    return Question(text, found.measure, found.of, found.level, found.part, tuple(by), condition)
+
+
+_ADVICE = (
+    "A question has the form: mean(cost) by sex where age >= 65. Measures are "
+    + ", ".join(MEASURES)
+    + ". ` ` stand around a column's name of several words, ' ' around a text."
+)
+
+
+def _measured(text: str, measured: Expression, layout: Layout, columns: dict[str, Column]) -> Question:
+    if isinstance(measured, Reference) and measured.column in ("count", "share"):
+        return Question(text, measured.column)
+    if not isinstance(measured, Call):
+        raise QuestionRefused(f"The question doesn't say what it measures. {_ADVICE}")
+    name, operands = measured.operation, measured.operands
+    if name == "share" and len(operands) == 1:
+        return Question(text, "share", part=checked_condition(operands[0], layout))
+    level = 0.5
+    if name == "quantile":
+        operands, level = operands[:1], _level(operands)
+    wanted = 1 if name in _OF_ONE else 2 if name == "correlation" else 0
+    if not wanted:
+        raise QuestionRefused(f"'{name}' is no measure. {_ADVICE}")
+    named = [o.column for o in operands if isinstance(o, Reference)]
+    if len(operands) != wanted or len(named) != wanted:
+        what = "one column" if wanted == 1 else "two columns"
+        raise QuestionRefused(f"{name} needs {what} in parentheses. {_ADVICE}")
+    for column in named:
+        if _known(column, columns, name).centres is None:
+            raise QuestionRefused(f"{name} can't be made of '{column}': its values are not numbers.")
+    if len(set(named)) < len(named):
+        raise QuestionRefused("correlation needs two different columns.")
+    return Question(text, "quantile" if name == "median" else name, tuple(named), level)
+
+
+def _with_parts(measured: Expression, layout: Layout) -> Expression:
+    """What is measured, with measured parts of moments as columns: mean(hour(seen))."""
+    if not isinstance(measured, Call):
+        return measured
+    return replace(measured, operands=tuple(of_parts(operand, layout.named) for operand in measured.operands))
+
+
+def _level(operands: tuple[Expression, ...]) -> float:
+    value = operands[1].value if len(operands) == 2 and isinstance(operands[1], Literal) else None
+    if not isinstance(value, Decimal) or not 0 <= value <= 1:
+        raise QuestionRefused("quantile needs a column and a level from 0 to 1, such as quantile(cost, 0.9).")
+    return float(value)
+
+
+def _known(name: str, columns: dict[str, Column], where: str) -> Column:
+    if name in columns:
+        return columns[name]
+    close = get_close_matches(name, columns, n=1)
+    guess = f" (did you mean '{close[0]}'?)" if close else ""
+    raise QuestionRefused(
+        f"'{name}' after {where} is no column that the model holds{guess}. Those are: {', '.join(columns)}."
+    )
+
+
+def checked_condition(formula: Expression, layout: Layout) -> Expression:
+    """A condition on rows; a comparison of truth values with one of their texts becomes the column itself.
+
+    Raises:
+        QuestionRefused: the formula is no condition on the rows of this table.
+    """
+    truths = {c.name: c.codec.labels for c in layout.columns if c.codec.kind.word == "truth"}
+    found = _plain(formula, truths)
+    try:
+        check_condition(0, found, layout)
+    except RuleRefused as error:
+        close = get_close_matches(error.unknown, error.known, n=1) if error.unknown else []
+        guess = f" (did you mean '{close[0]}'?)" if close else ""
+        raise QuestionRefused(f"The condition {error}{guess}.") from None
+    return found
+
+
+def _plain(formula: Expression, truths: Mapping[str, tuple[str, ...]]) -> Expression:
+    if not isinstance(formula, Call):
+        return formula
+    if formula.operation in ("==", "!="):
+        for one, other in (formula.operands, formula.operands[::-1]):
+            labels = truths.get(one.column, ()) if isinstance(one, Reference) else ()
+            if isinstance(other, Literal) and str(other.value) in labels:
+                true = (str(other.value) == labels[1]) is (formula.operation == "==")
+                return one if true else Call("not", (one,))
+    return Call(formula.operation, tuple(_plain(operand, truths) for operand in formula.operands))
+
+
 MOST_GROUPS = 10_000
 """Largest number of rows of an answer."""
+
 MOST_CELLS = 20_000_000
 """Largest number of cells of a table that an answer is made from."""
 
@@ -179,7 +382,7 @@ def _neutral(texts: tuple[str, ...]) -> list[str]:
     return found
 
 
-def answered(bundle: Bundle, text: str) -> Answer:
+def answered(bundle: OpenedBundle, text: str) -> Answer:
     """The answer to a question.
 
     Raises:
@@ -213,7 +416,7 @@ def answered(bundle: Bundle, text: str) -> Answer:
 
 
 def grouped_counts(
-    bundle: Bundle, question: Question, where: Condition = EVERY_ROW, part: Condition = EVERY_ROW
+    bundle: OpenedBundle, question: Question, where: Condition = EVERY_ROW, part: Condition = EVERY_ROW
 ) -> GroupedCounts:
     """The counts that a question is answered from.
 
@@ -236,6 +439,7 @@ def grouped_counts(
 
 
 _OF_SUMS = "95 %: noise, and numbers beyond the limit of a row, which were cut off."
+
 _OF_PIECES = "95 %: noise, and values that are unknown inside pieces of bins."
 
 
@@ -254,7 +458,7 @@ class _OwnFigures:
     figure: Callable[[int], tuple[Estimate, float]]
 
 
-def _own_figures(bundle: Bundle, question: Question, where: Condition) -> _OwnFigures | None:
+def _own_figures(bundle: OpenedBundle, question: Question, where: Condition) -> _OwnFigures | None:
     """The figures of a mean, a sum or a quantile with a question of its own; None for any other question."""
     clique = (*question.by, *question.of)
     if where.factors or not set(where.masks) <= set(question.by) or not bundle.measured.covers(clique):
@@ -282,7 +486,7 @@ def _own_figures(bundle: Bundle, question: Question, where: Condition) -> _OwnFi
 
 
 def _own_rows(
-    bundle: Bundle, question: Question, where: Condition, figures: _OwnFigures, least: int | None
+    bundle: OpenedBundle, question: Question, where: Condition, figures: _OwnFigures, least: int | None
 ) -> Iterator[AnswerRow]:
     """A row for each group that the condition leaves."""
     columns = {c.name: c for c in bundle.rows.layout.columns}
@@ -358,3 +562,126 @@ def _interval(table: GroupedCounts, measure: Measure) -> str:
             "that are unknown inside bins."
         )
     return "95 %: noise, and values that are unknown inside bins."
+
+
+MEMORY = Path("dpsynth") / "questions"
+
+_NO_SET = -1
+
+Rows = NDArray[np.int64]
+
+Codes = Mapping[str, NDArray[np.unsignedinteger]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Set:
+    """The set of one group of a question, bool[rows]."""
+
+    rows: NDArray[np.bool_]
+
+    def close(self, other: _Set, most: int) -> bool:
+        """True if two sets share more rows than allowed, and are not the same."""
+        shared = int((self.rows & other.rows).sum())
+        return shared > most and not (shared == int(self.rows.sum()) == int(other.rows.sum()))
+
+
+@dataclass(eq=False)
+class Asked:
+    """The sets that were answered, in memory; the file of questions, if there is one.
+
+    Attributes:
+        path: a file with a question a line; None keeps them in memory alone.
+    """
+
+    path: Path | None = None
+    _sets: list[_Set] = field(default_factory=list)
+    _codes: Codes | None = None
+
+    def kept_apart(self, bundle: OpenedBundle, answer: Answer) -> Answer:
+        """The answer, without the rows whose sets share too many rows with sets that were answered before.
+
+        Without the owner's rule, the answer as it is.
+
+        Raises:
+            ConfigError: the file of questions can't be used.
+        """
+        most = bundle.manifest.get("maximum_set_overlap")
+        if not isinstance(most, int):
+            return answer
+        if self._codes is None:
+            self._codes = synthetic_codes(bundle)
+            for text in self._remembered():
+                self._add(_sets_of(bundle, self._codes, text), most)
+        sets = _sets_of(bundle, self._codes, answer.question.written)
+        answered = self._add(sets, most)
+        if answered:
+            self._remember(answer.question.written)
+        rows = tuple(r if r.labels in answered or r.labels not in sets else _withheld(r) for r in answer.rows)
+        return replace(answer, rows=rows, maximum_set_overlap=most)
+
+    def _add(self, sets: Mapping[Clique, _Set], most: int) -> set[Clique]:
+        """Take up the sets that may be answered; returns the labels of their groups."""
+        free = {labels for labels, own in sets.items() if not any(own.close(s, most) for s in self._sets)}
+        self._sets += [sets[labels] for labels in sets if labels in free]
+        return free
+
+    def _remembered(self) -> Sequence[str]:
+        if self.path is None or not self.path.exists():
+            return ()
+        try:
+            return self.path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise ConfigError(
+                f"The file of earlier questions {self.path} can't be read. Give another with --asked."
+            ) from None
+
+    def _remember(self, text: str) -> None:
+        if self.path is None:
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(" ".join(text.split()) + "\n")
+        except OSError as error:
+            raise ConfigError(
+                f"The file of earlier questions {self.path} can't be written: {error.strerror}. Give another "
+                "with --asked."
+            ) from None
+
+
+def default_memory(bundle: OpenedBundle) -> Path:
+    """The file of the questions asked of a bundle, in the user's folder of states."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / MEMORY / f"{Path(str(bundle.manifest.get('release_id'))).name}.txt"
+
+
+def _withheld(row: AnswerRow) -> AnswerRow:
+    return AnswerRow(row.labels, UNDEFINED, None, "withheld")
+
+
+def _sets_of(bundle: OpenedBundle, codes: Codes, text: str) -> dict[Clique, _Set]:
+    """The set of each group of a question, by its labels; a row that may satisfy the condition is in."""
+    layout = bundle.rows.layout
+    try:
+        question = question_in(text, layout)
+    except QuestionRefused:
+        # A line that somebody has added to the file.
+        return {}
+    where = condition_of(question.where, layout, bundle.rules)
+    rows = len(next(iter(codes.values())))
+    inside = np.ones(rows, np.bool_)
+    for name, mask in where.masks.items():
+        inside &= mask[codes[name]]
+    for factor in where.factors:
+        inside &= factor.most[tuple(codes[name] for name in factor.columns)] > 0
+    columns = {column.name: column for column in layout.columns}
+    group = np.zeros(rows, np.int64)
+    for name in question.by:
+        group = group * columns[name].size + codes[name]
+    group[~inside] = _NO_SET
+    found: dict[Clique, _Set] = {}
+    for number in np.unique(group[inside]).tolist():
+        members = group == number
+        first = int(np.argmax(members))
+        found[tuple(columns[name].labels[int(codes[name][first])] for name in question.by)] = _Set(members)
+    return found

@@ -16,8 +16,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpsynth.bundle.csv_safety import restore
-from dpsynth.bundle.recipient.bundle import Bundle, BundleRefused
+from dpsynth.bundle.csv_files import restore
+from dpsynth.bundle.recipient.opened import BundleRefused, OpenedBundle
 from dpsynth.bundle.row_files import table_names
 from dpsynth.columns.column import codes_of, each_once
 
@@ -50,7 +50,7 @@ def _width(path: Path) -> int:
         return text.readline().count(",") + 1
 
 
-def synthetic_texts(bundle: Bundle) -> Texts:
+def synthetic_texts(bundle: OpenedBundle) -> Texts:
     """The synthetic table as it stands, or would stand, in synthetic.csv.
 
     Raises:
@@ -65,7 +65,7 @@ def synthetic_texts(bundle: Bundle) -> Texts:
         raise BundleRefused(f"{folder}: the synthetic table is damaged ({type(error).__name__}).") from None
 
 
-def synthetic_codes(bundle: Bundle) -> Mapping[str, NDArray[np.unsignedinteger]]:
+def synthetic_codes(bundle: OpenedBundle) -> Mapping[str, NDArray[np.unsignedinteger]]:
     """The codes of the synthetic rows, unsigned[rows] for each column that the model has.
 
     Raises:

@@ -7,42 +7,460 @@ that somebody has changed and given new checksums is found only if it contradict
 
 Invariant: a finding names the file at fault. No damaged or hostile file ends a verification with anything but
 findings.
+
+The guarantee of a bundle, recomputed from the mechanisms that its manifest lists.
+
+Invariant: the cost of a mechanism follows from its parameters alone; the costs in the manifest are compared
+with it, never taken.
+
+The verdict of a bundle, recomputed from its noisy counts, its rows and its exam, and compared.
+
+So is what it says of rows that were cut off, from its noisy numbers of persons by their rows.
+
+One thing is taken from the manifest: the share of a column's cells that rules changed as rows were drawn,
+which the finished rows don't show. It changes no verdict, only a sentence.
+
+Invariant: what can't be recomputed is said, never passed over.
+
+The published tables of a bundle, rebuilt from its measurements, or from its model, and compared.
+
+A table of columns that were measured together follows from the answers: each of its numbers is compared. A
+table by the model has errors from random refits; its estimates are compared where they are the model's own,
+which they are unless some answers lie beside the model's tree.
+
+Invariant: what can't be rebuilt is said, never passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import isclose, sqrt
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from dpsynth.bundle.checksums import (
-    CHECKSUMS,
-    SIGNATURE,
-    UNLISTED,
-    checksums_text,
-    public_files,
-    sha256_of,
-)
+import numpy as np
+
+from dpsynth.accounting.accountants import amount_of, compose
+from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.events import Guarantee, RecordedEvent, from_json
+from dpsynth.accounting.known_measures import measure_named
+from dpsynth.accounting.neighbours import Neighbours, Relation, neighbours_in_words
+from dpsynth.accounting.subsampling import Sampling
+from dpsynth.bundle import Provenance, StatisticRequest, StatisticTable, compute_statistics
 from dpsynth.bundle.manifest import manifest_text
 from dpsynth.bundle.manifest_schema import manifest_schema
-from dpsynth.bundle.recipient.bundle import (
+from dpsynth.bundle.recipient.opened import (
     MANIFEST,
-    Bundle,
     BundleRefused,
+    OpenedBundle,
     check_format,
     no_bundle,
     read_manifest,
 )
-from dpsynth.bundle.recipient.rebuilt_statistics import rebuilt
-from dpsynth.bundle.recipient.recomputed_guarantee import guarantee_findings
-from dpsynth.bundle.recipient.recomputed_verdict import verdict_findings
-from dpsynth.bundle.signature import is_public_key, signer_of
-from dpsynth.errors import DpsynthError
+from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
+from dpsynth.bundle.signature import (
+    CHECKSUMS,
+    SIGNATURE,
+    UNLISTED,
+    checksums_text,
+    is_public_key,
+    public_files,
+    sha256_of,
+    signer_of,
+)
+from dpsynth.columns.column import domain_of
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.measurement import Examined, Kind, NoisyDistances
+from dpsynth.config.statistic_kinds import request_of
+from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.statistics.cut_off import CutOff, Kept
+from dpsynth.statistics.exam import Basis, Exam
+from dpsynth.statistics.finer_quantiles import FILE as FINER
+from dpsynth.statistics.sampled_estimates import SampledUnits
+from dpsynth.statistics.verdict import Judged, Judgement, Verdict
+from dpsynth.strategy.evidence.evidence import pooled_counts
 from dpsynth.wing import Point
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+MEASUREMENTS = "measurements.parquet"
+
+SUMS = "sums.json"
+
+_FILES = {"marginal": MEASUREMENTS, "count": MEASUREMENTS, "sums": SUMS, "finer counts": FINER}
+"""The file with the answers to each kind of question."""
+
+_SAME_LOSS = 1e-9
+
+_NOISES = {"discrete Gaussian": "gaussian", "discrete Laplace": "laplace"}
+
+_COUNTED = ("epsilon", "delta", "rho", "mu", "approximate_delta")
+
+_OF_RESPONDENTS = (
+    "The guarantee is each respondent's own, who randomised the reports; a bundle can't prove that, nor can "
+    "anybody but them."
+)
+
+Fault = tuple[str, str]
+"""A file and a sentence on what is wrong with it."""
+
+
+def guarantee_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
+    """Sentences on what was recomputed, and faults."""
+    mechanisms, published = bundle.manifest["mechanisms"], bundle.manifest["guarantee"]
+    if not bundle.central:
+        return [_OF_RESPONDENTS], []
+    try:
+        events = [_event(m) for m in mechanisms]
+        faults = [(MANIFEST, fault) for fault in _costs(mechanisms, events)]
+        again = _composed(events, published, bundle.sampled)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return [], [(MANIFEST, "lists mechanisms that add up to no guarantee.")]
+    for key in _COUNTED:
+        if not _equal(getattr(again, key), published[key]):
+            faults.append(
+                (
+                    MANIFEST,
+                    f"states {key} = {published[key]}; its mechanisms add up to {getattr(again, key)}.",
+                )
+            )
+    faults += _uncharged(bundle, mechanisms)
+    if faults:
+        return [], faults
+    return [
+        f"The guarantee, epsilon = {again.epsilon:.6g} and delta = {again.delta:.6g}, is what the "
+        f"{len(events)} mechanisms listed add up to, and each measurement is charged among them."
+    ], []
+
+
+def _event(mechanism: Mapping[str, Any]) -> RecordedEvent:
+    return from_json({"mechanism": mechanism["mechanism"], **mechanism["parameters"]})
+
+
+def _costs(mechanisms: Sequence[Mapping[str, Any]], events: Sequence[RecordedEvent]) -> Iterator[str]:
+    """Mechanisms whose stated cost is not that of their parameters."""
+    for number, (mechanism, event) in enumerate(zip(mechanisms, events, strict=True)):
+        costs = {
+            "epsilon": None if event.epsilon is None else float_up(event.epsilon),
+            "rho": float_up(event.rho),
+            "delta": float_up(event.delta),
+        }
+        for key, cost in costs.items():
+            if not _equal(cost, mechanism[key]):
+                yield f"states {key} = {mechanism[key]} for mechanism {number}, whose parameters cost {cost}."
+
+
+def _composed(
+    events: Sequence[RecordedEvent], published: Mapping[str, Any], sampled: SampledUnits | None
+) -> Guarantee:
+    measure = measure_named(published["accountant"])
+    delta, set_aside = (_decimal(published[key]) for key in ("delta", "approximate_delta"))
+    # Only the unit's words depend on more than the relation, and they are not compared.
+    near = Neighbours(published["neighbours"])
+    if sampled is None:
+        return compose(events, measure, delta or None, near, set_aside)
+    sampling = Sampling(_decimal(sampled.rate))
+    asked = delta / sampling.rate or None
+    of_sample = compose(events, measure, asked, near, set_aside)
+    return sampling.of_whole(of_sample, amount_of(events, measure, asked, set_aside).epsilon, delta)
+
+
+def _decimal(number: float) -> Fraction:
+    """The decimal that a float was written for."""
+    return Fraction(repr(float(number)))
+
+
+def _equal(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= _SAME_LOSS * max(abs(one), abs(other))
+
+
+def _uncharged(bundle: OpenedBundle, mechanisms: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+    """Noisy counts and sums that no mechanism of the same columns, noise and scale pays for."""
+    paid = Counter(
+        (_FILES[m["question"]], frozenset(m["columns"] or ()), _NOISES.get(m["mechanism"]), m["scale"])
+        for m in mechanisms
+        if m["question"] in _FILES
+    )
+    answers = (*bundle.answers.singles, *bundle.answers.answers)
+    given = [(MEASUREMENTS, MEASUREMENTS, a.clique, a.noise, a.scale) for a in answers if a.noise != "none"]
+    for file, earlier in bundle.earlier_answers:
+        given += [(file, MEASUREMENTS, a.clique, a.noise, a.scale) for a in earlier.answers]
+    given += [(SUMS, SUMS, s.clique, s.noise, s.scale) for s in bundle.sums]
+    given += [(FINER, FINER, f.clique, f.noise, f.scale) for f in bundle.finer]
+    for file, kind, clique, noise, scale in given:
+        key = (kind, frozenset(clique), noise, scale)
+        if paid[key] <= 0:
+            what = ", ".join(clique) or "all rows"
+            yield file, f"holds an answer about {what} that no mechanism of {MANIFEST} is for."
+        paid[key] -= 1
+
+
+_NEAR = 1e-9
+
+_MOST = 5
+
+_NO_COUNTS = (
+    "The verdict rests on counts of all reports together, which the bundle lacks: it was not recomputed."
+)
+
+_TIERS = "The verdict rests on another audience's answers, and no exam says on which: it was not recomputed."
+
+
+def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
+    """Sentences on what was recomputed, and faults."""
+    if not bundle.central:
+        return [_NO_COUNTS], []
+    try:
+        cut, of_rows = _cut_off(bundle)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return [], [(MANIFEST, "has no figures of the rows that were cut off that can be read.")]
+    if of_rows:
+        return [], of_rows
+    if bundle.earlier_answers and bundle.errors.empty:
+        return [_TIERS], []
+    stated = bundle.verdict
+    try:
+        again = _recomputed(bundle, stated).beside(cut)
+    except (KeyError, TypeError, ValueError, IndexError):
+        return [], [(MANIFEST, "has a verdict on other columns or files than the bundle has.")]
+    faults = [(MANIFEST, words) for words in _verdict_differences(stated, again)]
+    if not faults and list(bundle.manifest["verdict"]["in_words"]) != list(again.lines):
+        faults.append((MANIFEST, "says the verdict in other words than it follows from."))
+    if faults:
+        return [], faults[:_MOST]
+    return [
+        f"The verdicts on {len(again.columns)} columns and {len(again.pairs)} pairs are what the noisy "
+        "counts, the synthetic rows and the exam give."
+    ], []
+
+
+def _cut_off(bundle: OpenedBundle) -> tuple[CutOff | None, list[Fault]]:
+    """The rows that were cut off by the manifest's noisy numbers, and a fault if it says otherwise."""
+    written, guarantee = bundle.manifest.get("contribution_bounding"), bundle.guarantee
+    if written is None:
+        return None, []
+    near = neighbours_in_words(cast(Relation, guarantee.neighbours), guarantee.unit)
+    found = CutOff.from_json(written, near, Kept.of(bundle.answers.singles))
+    asked = [m["scale"] for m in bundle.manifest["mechanisms"] if m["question"] == "rows"]
+    if asked[-1:] != [found.units.scale]:
+        return found, [
+            (MANIFEST, "states other noise of the numbers of persons by their rows than it charges.")
+        ]
+    if dict(written) != json.loads(json.dumps(found.to_json())):
+        return found, [(MANIFEST, "says other of the rows that were cut off than its noisy numbers give.")]
+    return found, []
+
+
+def _recomputed(bundle: OpenedBundle, stated: Verdict) -> Verdict:
+    counts = {c: (values, sqrt(v)) for (c,), (values, v) in pooled_counts(bundle.answers.singles).items()}
+    columns = {column.name: column for column in bundle.layout.columns}
+    codes = {
+        name: np.bincount(found, minlength=columns[name].size)
+        for name, found in synthetic_codes(bundle).items()
+    }
+    basis, exam = _exam(bundle)
+    exact = [int(a.values) for a in bundle.answers.singles if not a.clique and a.noise == "none"]
+    return Judged.of(
+        bundle.layout,
+        codes,
+        counts,
+        rows=exact[0] if exact else round(bundle.model.total),
+        basis=basis,
+        exam=exam,
+        changed={one.name: one.changed for one in stated.columns if one.name in columns},
+    ).verdict()
+
+
+def _basis(bundle: OpenedBundle, examined: Mapping[Clique, str]) -> Basis:
+    """The marginals that the rows rest on: those of the files of answers, and others as the manifest says.
+
+    Of the answers of earlier audiences a model may leave some aside; the exam says of which pairs.
+    """
+    earlier = [{*answer.clique} for _, answered in bundle.earlier_answers for answer in answered.answers]
+    held = [
+        clique
+        for clique, basis in examined.items()
+        if basis == "measured" and any(columns.issuperset(clique) for columns in earlier)
+    ]
+    stated = bundle.shown.relations
+    return Basis([*(a.clique for a in bundle.answers.answers), *held], stated.public, stated.earlier)
+
+
+def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:
+    """The exam, and the marginals that the rows rest on."""
+    facts, table = bundle.manifest["exam"], bundle.errors
+    kinds, bases = ([*table[name]] if len(table) else [] for name in ("kind", "basis"))
+    names = [name for name in table.columns if name.startswith("column_")]
+    cells = zip(*(table[name] for name in names), strict=True) if len(table) else ()
+    cliques = [tuple(c for c in row if isinstance(c, str) and c) for row in cells]
+    basis = _basis(bundle, dict(zip(cliques, bases, strict=True)))
+    if facts is None:
+        return basis, None
+    examined = [Examined(cast(Kind, kind), clique) for kind, clique in zip(kinds, cliques, strict=True)]
+    distances = None
+    if facts["answered"]:
+        values = table["distance"].to_numpy(dtype=np.int64)
+        distances = NoisyDistances(tuple(cliques), values, facts["noise"], float(facts["scale"]))
+    return basis, Exam(examined, distances, facts["rows"], domain_of(bundle.layout.columns), basis)
+
+
+def _verdict_differences(stated: Verdict, again: Verdict) -> Iterator[str]:
+    for one, two in ((stated.columns, again.columns), (stated.pairs, again.pairs)):
+        if [j.columns for j in one] != [j.columns for j in two]:
+            yield "has verdicts on other columns than the bundle has."
+            continue
+        for said, found in zip(one, two, strict=True):
+            if said.verdict != found.verdict:
+                yield f"says {said.verdict} of {said.name}; its files give {found.verdict}."
+            elif not _alike(said, found):
+                yield f"gives other reasons for its verdict on {said.name} than its files."
+
+
+def _alike(said: Judgement, found: Judgement) -> bool:
+    """True if all but rounding is the same."""
+    if (said.why, said.basis) != (found.why, found.basis) or (said.error is None) != (found.error is None):
+        return False
+    numbers = ((said.error or 0.0, found.error or 0.0), (said.beyond_noise, found.beyond_noise))
+    return all(isclose(a, b, rel_tol=_NEAR, abs_tol=_NEAR) for a, b in numbers)
+
+
+_CLOSE = 1e-6
+"""Largest difference, as a part of the largest number of a column: files have nine digits."""
+
+_PAIR = 2
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """A request for counts."""
+
+    crosstab: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A request for a mean."""
+
+    mean: str
+    by: str | None
+
+
+def rebuilt(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
+    """Sentences on what was rebuilt, and faults."""
+    listed: Sequence[Mapping[str, Any]] = bundle.manifest["statistics"]
+    if bundle.manifest["earlier_releases"] is not None or bundle.manifest["public_table"] is not None:
+        return [
+            "The statistics rest on earlier releases or on a public table as well, so they can't be rebuilt "
+            "from this bundle alone; only their checksums were compared."
+        ], []
+    source = bundle.rows
+    try:
+        tables = compute_statistics(
+            [r for facts in listed if (r := _request(facts)) is not None],
+            source.layout.columns,
+            bundle.measured,
+            bundle.model,
+            (),
+            provenance=Provenance(
+                public_marginals=source.public_marginals,
+                sums=bundle.sums,
+                finer=bundle.finer,
+                distances=bundle.distances,
+                sampled=bundle.sampled,
+            ),
+        )
+    except ConfigError as error:
+        return [], [(MANIFEST, f"lists statistics that can't be made: {error}")]
+    again = {(t.kind, t.columns, _text_of(t.asked)): t for t in tables}
+    own = _in_the_tree(bundle)
+    faults: list[Fault] = []
+    compared = by_model = left = 0
+    for (title, frame), facts in zip(bundle.statistics.items(), listed, strict=True):
+        table = again.get((facts["kind"], tuple(facts["columns"]), _text_of(facts.get("asked"))))
+        if table is None or (not table.measured and not own):
+            left += 1
+            continue
+        if table.measured is not facts["measured"]:
+            faults.append((MANIFEST, f"calls the statistic {title} measured, or by the model, wrongly."))
+            continue
+        by_model += not table.measured
+        compared += table.measured
+        faults += [(facts["file"], words) for words in _differences(frame, table)]
+    return _told(compared, by_model, left), faults
+
+
+def _told(compared: int, by_model: int, left: int) -> list[str]:
+    found = [f"{compared} tables of statistics are what measurements.parquet gives, number by number."]
+    if by_model:
+        found.append(
+            f"The estimates of {by_model} more are those of model.npz; their errors are random refits."
+        )
+    if left:
+        found.append(
+            f"{left} tables follow from the model and further answers by random draws; only their "
+            "checksums were compared."
+        )
+    return found
+
+
+def _request(facts: Mapping[str, Any]) -> StatisticRequest | None:
+    columns = tuple(facts["columns"])
+    if "asked" in facts:
+        return request_of(facts["asked"])
+    if facts["kind"] == "crosstab" and columns:
+        return _Counts(columns)
+    if facts["kind"] == "mean" and 0 < len(columns) <= _PAIR:
+        return _Mean(columns[-1], columns[0] if len(columns) == _PAIR else None)
+    return None
+
+
+def _text_of(asked: Mapping[str, Any] | None) -> str:
+    return "" if asked is None else json.dumps(asked, sort_keys=True)
+
+
+def _in_the_tree(bundle: OpenedBundle) -> bool:
+    """True if every answer lies within a clique of the model's tree."""
+    names = {column: groups for groups, column in bundle.rows.wanted.values_of.items()}
+    tree = bundle.model.tree
+    return all(
+        tree.home([names.get(c, c) for c in answer.clique]) is not None for answer in bundle.answers.answers
+    )
+
+
+def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
+    """Differences between a published table and a rebuilt one."""
+    made = table.table.to_pandas()
+    if list(frame.columns) != list(made.columns) or len(frame) != len(made):
+        return ["has other rows or columns than the measurements give."]
+    found = []
+    for name in made.columns:
+        if name == "limits" and not table.measured:
+            # Without refits a figure by the model has no interval to claim anything of.
+            continue
+        if name in table.label_names or name in ("basis", "limits"):
+            if frame[name].astype(str).tolist() != made[name].astype(str).tolist():
+                found.append(f"has other texts in the column {name} than the measurements give.")
+        elif table.measured or name == "estimate":
+            one, two = (f[name].to_numpy(dtype=np.float64, na_value=np.nan) for f in (frame, made))
+            largest = max(float(np.nanmax(np.abs(two), initial=0.0)), 1.0)
+            if not np.allclose(one, two, rtol=0.0, atol=_CLOSE * largest, equal_nan=True):
+                found.append(f"has other numbers in the column {name} than the measurements give.")
+    return found
+
+
 _LONGEST = 1 << 24
-CHECKED_VIEWS: Point[Callable[[Bundle], tuple[list[str], list[tuple[str, str]]]]] = Point("checked views")
+
+CHECKED_VIEWS: Point[Callable[[OpenedBundle], tuple[list[str], list[tuple[str, str]]]]] = Point(
+    "checked views"
+)
 """What was found to be right of the views of a bundle, and faults, each a file and a sentence."""
 
 
@@ -108,7 +526,7 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
     if findings:
         _refuse_other_format(folder)
         return Verification(tuple(findings), (), (), signed_by)
-    bundle = Bundle(folder, read_manifest(folder))
+    bundle = OpenedBundle(folder, read_manifest(folder))
     check_format(bundle.manifest, folder)
     try:
         findings += _manifest_findings(bundle)
@@ -134,7 +552,7 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
     )
 
 
-def _views(bundle: Bundle) -> tuple[list[str], list[tuple[str, str]]]:
+def _views(bundle: OpenedBundle) -> tuple[list[str], list[tuple[str, str]]]:
     if bundle.manifest.get("views") is None:
         return [], []
     check = CHECKED_VIEWS.filled()
@@ -224,7 +642,7 @@ def _caution(signed_by: str | None) -> str:
     )
 
 
-def _manifest_findings(bundle: Bundle) -> Iterator[Finding]:
+def _manifest_findings(bundle: OpenedBundle) -> Iterator[Finding]:
     """Faults of the manifest: against its schema, and against the files that are there."""
     from jsonschema import Draft202012Validator
 
@@ -248,7 +666,7 @@ def _manifest_findings(bundle: Bundle) -> Iterator[Finding]:
             yield Finding(name, f"is not what {MANIFEST} says.")
 
 
-def _unreadable(bundle: Bundle) -> Iterator[Finding]:
+def _unreadable(bundle: OpenedBundle) -> Iterator[Finding]:
     """Files that a recipient's commands can't read."""
     parts: Mapping[str, Callable[[], object]] = {
         "model.npz": lambda: bundle.model,
@@ -262,7 +680,7 @@ def _unreadable(bundle: Bundle) -> Iterator[Finding]:
             yield Finding(name, str(error))
 
 
-def _check_synthetic(bundle: Bundle) -> None:
+def _check_synthetic(bundle: OpenedBundle) -> None:
     frame = bundle.synthetic
     names = [part.name for part in bundle.layout.parts]
     if len(frame) != bundle.manifest["synthetic_rows"] or not set(names) <= set(map(str, frame.columns)):

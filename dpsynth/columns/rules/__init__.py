@@ -1,13 +1,12 @@
 """Rules across columns that every synthetic row obeys: their reading, checks and enforcement."""
 
-from dpsynth.columns.rules.checking import Checks
+from dpsynth.columns.rules.checking import Checks, Unobeyed, Witness, witness_of
 from dpsynth.columns.rules.drawing import Drawing, RuledRows, Tied, obeying, refuse_unobeyed
 from dpsynth.columns.rules.grids import grids_of, zeros_of
 from dpsynth.columns.rules.reading import condition_of, rules_of
 from dpsynth.columns.rules.repair import RuleRepairs
 from dpsynth.columns.rules.rule import RuleRefused, Rules
 from dpsynth.columns.rules.ways import Enforcement, enforcement_of
-from dpsynth.columns.rules.witness import Unobeyed, Witness, witness_of
 
 __all__ = [
     "Checks",

@@ -7,6 +7,10 @@ together. A tie closes all pairs of cells but those of partners.
 
 Invariant: a combination of cells that holds a row which obeys all rules is open, but for rows whose tied
 cells are no partners.
+
+The rows that satisfy a formula, by the values in them.
+
+Invariant: a row satisfies a formula if it is true, as in SQL; where it is missing, it doesn't.
 """
 
 from __future__ import annotations
@@ -17,21 +21,55 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Codes
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.expression import Call, Expression, Reference
+from dpsynth.columns.expression import Call, Expression, Reference, references
+from dpsynth.columns.formulas import Operand, value_of
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.rules.partners import NONE
-from dpsynth.columns.rules.possible import CellsOfRows, possible
-from dpsynth.columns.rules.ranges import Truth
+from dpsynth.columns.rules.grids import NONE
+from dpsynth.columns.rules.ranges import CellsOfRows, Truth, possible
 from dpsynth.columns.rules.rule import Rules, Tie
+
+
+def satisfied(
+    formula: Expression, layout: Layout, codes: Mapping[str, Codes], rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Rows with given cells, and values drawn inside them, for which a formula is true, bool[rows].
+
+    Args:
+        formula: a formula over these columns, and over derived ones that are computed from them.
+        layout: the layout.
+        codes: int64[rows] of each of the columns.
+        rng: draws the values.
+    """
+    columns = {c.name: c for c in layout.columns}
+    operands: dict[str, Operand] = {}
+    for name, code in codes.items():
+        values = columns[name].decode(code.astype(np.int64), rng)
+        operands[name] = Operand(layout.kinds[name], values, columns[name].codec.text(values))
+    return true_rows(formula, layout, operands, len(next(iter(codes.values()))))
+
+
+def true_rows(
+    formula: Expression, layout: Layout, operands: dict[str, Operand], rows: int
+) -> NDArray[np.bool_]:
+    """Rows for which a formula is true, bool[rows]; operands of derived columns are added."""
+    for derived in layout.in_turn():
+        if operands.keys() >= set(references(derived.formula)):
+            operands[derived.name] = derived.operand(operands, rows)
+    values: pa.Array = value_of(formula, operands, rows)
+    return np.asarray(pc.fill_null(values, False)).astype(np.bool_)
+
 
 Mask = NDArray[np.bool_]
 
 _MOST_CELLS = 1 << 22
 """Largest number of combinations of cells of a rule that has a table of them."""
+
 _AT_ONCE = 1 << 20
 """Combinations of rows and cells that are looked at together."""
 

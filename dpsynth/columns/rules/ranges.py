@@ -2,26 +2,55 @@
 
 Invariant: the result of an operation holds its value for all possible values of its operands. Operands are
 assumed to be independent of each other, so it may hold more.
+
+Possible values of a formula in a row of which only the cells are known.
+
+Every value within a cell is taken into account: numbers and moments lie between the cell's ends, and
+arithmetic is interval arithmetic on these ends (Moore 1966). If each cell of all columns is one value, the
+formula itself is computed. Columns are assumed to be independent of each other within their cells, so the
+result may hold too many values, never too few.
+
+Invariant: each value that a formula takes in some row is among the values found for the row's cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from math import prod
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.expression import Expression
-from dpsynth.columns.formula_kinds import MOST_DECIMALS, SPANS, whole_literal
-from dpsynth.columns.formulas import LARGEST
+from dpsynth.columns.codec import Codes, Intervals, Truths
+from dpsynth.columns.column import Column
+from dpsynth.columns.expression import (
+    COMPARISONS,
+    MOMENTS,
+    MOST_DECIMALS,
+    SPANS,
+    Expression,
+    Kind,
+    Literal,
+    Reference,
+    kind_of,
+    moment_of,
+    references,
+    whole_literal,
+)
+from dpsynth.columns.formulas import LARGEST, Operand, microseconds, value_of
+from dpsynth.columns.layout import Derived, Layout
 
 Array = NDArray[np.float64]
+
 Mask = NDArray[np.bool_]
 
 YES: Mask = np.array(True)
+
 NO: Mask = np.array(False)
 
 
@@ -192,3 +221,234 @@ def rounded(values: Array, decimals: int) -> Array:
     """Values rounded in the way of formulas."""
     flat = np.asarray(values, dtype=np.float64)
     return np.asarray(pc.round(pa.array(flat.reshape(-1)), decimals)).reshape(flat.shape)
+
+
+MOST_CELLS = 1 << 20
+"""Largest number of cells for which a formula is evaluated."""
+
+D = TypeVar("D", bound=np.generic)
+
+_FIELDS = {"month": (1.0, 12.0), "day": (1.0, 31.0), "weekday": (1.0, 7.0), "hour": (0.0, 23.0),
+           "minute": (0.0, 59.0)}  # fmt: skip
+
+
+def possible(formula: Expression, layout: Layout, names: Sequence[str]) -> Possible:
+    """Possible values of a formula in each cell, that is in each combination of cells.
+
+    Args:
+        formula: a formula over modelled columns, and derived ones computed from these.
+        layout: the layout of the table.
+        names: columns, one for each axis: those of the formula, or more.
+    """
+    return _Cells(layout, names).of(formula)
+
+
+class _Cells:
+    """Possible values over the cells of some columns."""
+
+    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
+        self._layout = layout
+        self._names = tuple(names)
+        parts = layout.named
+        self._columns = {n: p for n in names if isinstance(p := parts[n], Column)}
+        self._derived = {n: p for n, p in parts.items() if isinstance(p, Derived)}
+        self._axes = len(self._names)
+        self._values = {n: column.codec.cell_values for n, column in self._columns.items()}
+        self._single = {n for n, values in self._values.items() if values.single}
+
+    def _kind(self, formula: Expression) -> Kind:
+        return kind_of(formula, self._layout.kinds)
+
+    def _on_axis(self, name: str, values: NDArray[D]) -> NDArray[D]:
+        shape = [1] * len(self._names)
+        shape[self._names.index(name)] = len(values)
+        return values.reshape(shape)
+
+    def _roots(self, formula: Expression) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for name in references(formula):
+            found |= dict.fromkeys(
+                self._roots(self._derived[name].formula) if name in self._derived else (name,)
+            )
+        return tuple(found)
+
+    def of(self, formula: Expression) -> Possible:
+        """Possible values of a formula."""
+        roots = self._roots(formula)
+        sizes = [self._columns[name].size for name in roots]
+        if isinstance(formula, Literal):
+            return _literal(formula)
+        if self._single.issuperset(roots) and prod(sizes) <= MOST_CELLS:
+            return self._computed(formula, roots)
+        if isinstance(formula, Reference):
+            return self._referred(formula.column)
+        name, parts = formula.operation, formula.operands
+        if name in COMPARISONS:
+            return self._compared(name, parts)
+        found = [self.of(part) for part in parts]
+        if name == "missing":
+            return Truth(found[0].missing, found[0].present, NO)
+        truths = [f for f in found if isinstance(f, Truth)]
+        if name in ("and", "or", "not", "implies"):
+            return logic(name, truths)
+        if name == "if":
+            return chosen(truths[0], found[1], found[2])
+        if self._kind(formula).word != "number":
+            return any_word(found)
+        ranges = [f for f in found if isinstance(f, Range)]
+        if name in SPANS:
+            return span(name, ranges)
+        if name == "year":
+            years = [year(a) for a in (ranges[0].low, ranges[0].high)]
+            return Range(years[0], years[1], ranges[0].present, ranges[0].missing)
+        if name in _FIELDS:
+            low, high = (np.full(ranges[0].low.shape, end) for end in _FIELDS[name])
+            return Range(low, high, ranges[0].present, ranges[0].missing)
+        return arithmetic(name, parts, ranges)
+
+    def _computed(self, formula: Expression, roots: tuple[str, ...]) -> Possible:
+        """Values of a formula over columns whose cells are single values."""
+        sizes = [self._columns[name].size for name in roots]
+        rows = prod(sizes)
+        grid = np.indices(sizes).reshape(len(roots), rows)
+        operands: dict[str, Operand] = {}
+        for name, codes in zip(roots, grid, strict=True):
+            column = self._columns[name]
+            values = column.decode(np.arange(column.size), np.random.default_rng(0))
+            texts = column.codec.text(values)
+            spots = pa.array(codes)
+            operands[name] = Operand(self._layout.kinds[name], values.take(spots), texts.take(spots))
+        for derived in self._layout.in_turn():
+            if operands.keys() >= set(references(derived.formula)):
+                operands[derived.name] = derived.operand(operands, rows)
+        kind = self._kind(formula)
+        values = value_of(formula, operands, rows)
+        shape = (
+            [self._columns[n].size if n in roots else 1 for n in self._names] if roots else [1] * self._axes
+        )
+        # The grid's axes stand in the order of mention.
+        order = np.argsort([self._names.index(n) for n in roots])
+
+        def placed(flat: NDArray[D]) -> NDArray[D]:
+            axes = flat.reshape([self._columns[n].size for n in roots] or [1] * self._axes)
+            return (axes.transpose(order) if roots else axes).reshape(shape)
+
+        present = placed(np.asarray(values.is_valid()))
+        if kind.word == "truth":
+            yes = placed(np.asarray(pc.fill_null(values, False)))
+            return Truth(present & yes, present & ~yes, ~present)
+        if kind.word == "text":
+            return exactly(placed(np.array(pc.fill_null(values, "").to_pylist(), dtype=object)), present)
+        numbers = values if kind.word == "number" else microseconds(values)
+        plain = placed(np.asarray(pc.fill_null(numbers, 0)).astype(np.float64))
+        return Range(plain, plain, present, ~present)
+
+    def _referred(self, name: str) -> Possible:
+        if name in self._derived:
+            return self._derived_range(self._derived[name])
+        column = self._columns[name]
+        size, cells = column.size, len(column.codec.labels)
+        values = np.arange(size) < cells
+        present = self._on_axis(name, values)
+        missing = self._on_axis(name, ~values | (values & column.markers_may_be_drawn))
+        found = self._values[name]
+
+        def padded(of_cells: NDArray[D]) -> NDArray[D]:
+            return self._on_axis(name, np.concatenate([of_cells, np.zeros(size - cells, of_cells.dtype)]))
+
+        if isinstance(found, Intervals):
+            return Range(padded(found.low), padded(found.high), present, missing)
+        if isinstance(found, Truths):
+            return Truth(padded(found.true), padded(~found.true), missing)
+        if found.exact is not None:
+            texts = np.array([*found.exact, *[""] * (size - cells)], dtype=object)
+            return exactly(self._on_axis(name, texts), present)
+        return Word(lambda text: (present & padded(found.holding(text)), present), present, missing)
+
+    def _derived_range(self, derived: Derived) -> Possible:
+        found = self.of(derived.formula)
+        kind = self._layout.kinds[derived.name]
+        if derived.map:
+            unknown = np.ones((1,) * self._axes, dtype=np.bool_)
+            infinite = np.full(unknown.shape, np.inf)
+            return Range(-infinite, infinite, unknown, unknown) if kind.word == "number" else any_word([])
+        if not isinstance(found, Range):
+            return found
+        # A number too large to be exact is missing.
+        low, high = (rounded(end, kind.decimals) for end in (found.low, found.high))
+        large = np.maximum(np.abs(low), np.abs(high)) > 2.0**53 / 10.0**kind.decimals
+        return Range(low, high, found.present, found.missing | (found.present & large))
+
+    def _compared(self, sign: str, parts: tuple[Expression, ...]) -> Truth:
+        kinds = [self._kind(part) for part in parts]
+        sides: list[Possible] = []
+        for part, kind in zip(parts, reversed(kinds), strict=True):
+            if isinstance(part, Literal) and isinstance(part.value, str) and kind.word in MOMENTS:
+                moment = moment_of(part.value, kind.word).astype("M8[us]").astype(np.float64)
+                sides.append(Range(moment, moment, YES, NO))
+            elif isinstance(part, Literal) and isinstance(part.value, str):
+                sides.append(_literal(part))
+            else:
+                sides.append(self.of(part))
+        a, b = sides
+        present, missing = a.present & b.present, a.missing | b.missing
+        if isinstance(a, Range) and isinstance(b, Range):
+            exact = all(kind.word != "number" or not kind.decimals for kind in kinds)
+            ends = [end if exact else rounded(end, MOST_DECIMALS) for end in (a.low, a.high, b.low, b.high)]
+            yes, no = order(sign, *ends)
+        elif isinstance(a, Truth) and isinstance(b, Truth):
+            yes = (a.yes & b.yes) | (a.no & b.no)
+            no = (a.yes & b.no) | (a.no & b.yes)
+        else:
+            yes, no = _same_word(a, b, parts)
+        if sign == "!=" and not isinstance(a, Range):
+            yes, no = no, yes
+        return Truth(present & yes, present & no, missing)
+
+
+class CellsOfRows(_Cells):
+    """Possible values of formulas in rows of which the cells are known, for more columns than have a grid."""
+
+    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
+        """Prepare the cells of some columns of a layout."""
+        super().__init__(layout, names)
+        self._single, self._axes = set(), 2
+        self._codes: Mapping[str, Codes] = {}
+        self._moving: str | None = None
+
+    def cells(self, name: str) -> int:
+        """Number of cells of a column."""
+        return self._columns[name].size
+
+    def possible(self, formula: Expression, codes: Mapping[str, Codes], moving: str | None) -> Possible:
+        """Possible values of a formula, arrays that broadcast to (rows, 1), or (rows, cells of one column).
+
+        Args:
+            formula: a formula over the columns.
+            codes: int64[rows] of each column.
+            moving: the column that takes each of its cells in turn, if any.
+        """
+        # A copy, since pieces of a table are made by several threads.
+        own = copy(self)
+        own._codes, own._moving = codes, moving
+        return own.of(formula)
+
+    def _on_axis(self, name: str, values: NDArray[D]) -> NDArray[D]:
+        return values[None, :] if name == self._moving else values[self._codes[name]][:, None]
+
+
+def _literal(formula: Literal) -> Possible:
+    if isinstance(formula.value, str):
+        return exactly(np.array(formula.value, dtype=object), YES)
+    number = np.array(float(formula.value))
+    return Range(number, number, YES, NO)
+
+
+def _same_word(a: Possible, b: Possible, parts: tuple[Expression, ...]) -> tuple[Mask, Mask]:
+    assert isinstance(a, Word) and isinstance(b, Word)
+    for word, part in ((a, parts[1]), (b, parts[0])):
+        if isinstance(part, Literal):
+            return word.may(str(part.value))
+    if a.exact is not None and b.exact is not None:
+        return a.exact == b.exact, a.exact != b.exact
+    return YES, YES

@@ -8,12 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dpsynth.columns.calendar_parts import of_parts, parts_of
+from dpsynth.columns.calendar_codec import of_parts, parts_of
 from dpsynth.columns.column import Column
-from dpsynth.columns.derived import Derived
-from dpsynth.columns.expression import Call, Expression, Literal, Reference, parse, references
-from dpsynth.columns.formula_kinds import MOST_DECIMALS, Kind, kind_of, whole_literal
-from dpsynth.columns.layout import Layout
+from dpsynth.columns.expression import (
+    MOST_DECIMALS,
+    Call,
+    Expression,
+    Kind,
+    Literal,
+    Reference,
+    kind_of,
+    parse,
+    references,
+    whole_literal,
+)
+from dpsynth.columns.layout import Derived, Layout
 from dpsynth.columns.rules.rule import Condition, RuleRefused, Rules, Sum, Tie
 
 _NAME = r"(?:`([^`]+)`|([^\W\d]\w*))"

@@ -14,12 +14,26 @@ from dataclasses import replace
 from itertools import islice
 from typing import BinaryIO
 
-from dpsynth.config.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding, usual_name
-from dpsynth.config.files.form import SEPARATORS, FileForm
-from dpsynth.config.files.opening import opened, other_format, unheard
-from dpsynth.config.files.parquet_folder import parquet_parts
+from dpsynth.config.files.form import (
+    ENCODINGS,
+    SEPARATORS,
+    WIDE,
+    FileForm,
+    encoding_named,
+    likely_encoding,
+    usual_name,
+)
+from dpsynth.config.files.opening import (
+    Cell,
+    cell_text,
+    is_row,
+    opened,
+    other_format,
+    parquet_parts,
+    sheet_rows,
+    unheard,
+)
 from dpsynth.config.files.place import Place
-from dpsynth.config.files.workbook import Cell, cell_text, is_row, sheet_rows
 from dpsynth.errors import SourceError
 
 LONGEST_HEADER = 1 << 20

@@ -2,11 +2,27 @@
 
 Invariant: an archive is unpacked as it is read and is never held whole. No message quotes a cell, for
 errors and warnings of parsers do.
+
+Parquet files of one table: a file alone, or all files of a folder, partitioned by names of folders.
+
+Invariant: files come in the order of their paths. What a path below the folder says may be a cell of the
+table (``city=Paris/part-0.parquet``), so no message quotes it.
+
+Excel workbooks, read row by row by openpyxl, and the texts of their cells.
+
+A cell becomes the text that a CSV file would have for it: a number plainly, without grouping, with at most
+the 15 digits that Excel keeps; a date, time or duration by ISO 8601, whatever the cell's format shows; true
+or false; and no text for an empty cell.
+
+Invariant: a sheet is read as a stream, so stray cells far outside of the table cost no memory. What a
+workbook looks like (formats, colours, widths) changes no text, but that a number with the format of a date
+is a date.
 """
 
 from __future__ import annotations
 
 import bz2
+import datetime as dt
 import gzip
 import io
 import lzma
@@ -14,22 +30,219 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import repeat
 from threading import Lock
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import parquet
 
-from dpsynth.config.files.encodings import WIDE, decoder_of
-from dpsynth.config.files.form import Compression, FileForm
-from dpsynth.config.files.place import Place, RemotePath
+from dpsynth.config.files.form import WIDE, Compression, FileForm, decoder_of
+from dpsynth.config.files.place import Place, RemotePath, arrow_input, files_below
 from dpsynth.errors import SourceError
 
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder whose rows have no value."""
+
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """A file of a table.
+
+    Attributes:
+        path: the file.
+        same: columns that the folders' names give, with the cell that all rows of the file have.
+    """
+
+    path: Place
+    same: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns in the file, and those that folders give, which are texts."""
+        with arrow_input(self.path) as file:
+            found = parquet.read_schema(file)
+        for name in self.same:
+            if name not in found.names:
+                found = found.append(pa.field(name, pa.string()))
+        return found
+
+
+def parquet_parts(path: Place) -> Iterator[ParquetPart]:
+    """The files of a table: the file itself, or those of a folder, by path.
+
+    Names that begin with a dot or an underscore are no tables: programs leave such beside them.
+
+    Raises:
+        OSError: the folder has none.
+    """
+    if not path.is_dir():
+        yield ParquetPart(path)
+        return
+    found = 0
+    for file, inside in sorted(files_below(path), key=lambda below: below[1]):
+        if not inside[-1].endswith(".parquet") or any(part.startswith((".", "_")) for part in inside):
+            continue
+        keys = (part.partition("=") for part in inside[:-1] if "=" in part)
+        same = {unquote(key): None if value == _NOTHING else unquote(value) for key, _, value in keys}
+        found += 1
+        yield ParquetPart(file, same)
+    if not found:
+        raise OSError("no Parquet file")
+
+
+Cell = str | bool | int | float | dt.datetime | dt.date | dt.time | dt.timedelta | None
+"""A cell as openpyxl reads it."""
+
+_EXACT = 10**15
+
+_MIDNIGHT = dt.time()
+
+_DIGITS = len("1048576")
+"""Most digits of the number of a row."""
+
+
+def sheet_rows(path: Place, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
+    """All rows of a sheet up to the last that it stores, empty ones too; ``is_row`` tells which have a cell.
+
+    Cells behind a row's last one are left out.
+
+    Args:
+        path: the workbook.
+        sheet: its name; None for the first one.
+
+    Raises:
+        SourceError: openpyxl isn't installed, or the workbook has no such sheet.
+        OSError: the file is no workbook, or broken.
+    """
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise SourceError(
+            f"{path} is an Excel workbook, which needs a package that isn't installed: "
+            'pip install "dpsynth[excel]".'
+        ) from None
+    with path.open("rb") as file:
+        try:
+            workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            sheets = {found.title: found for found in workbook.worksheets}
+            if sheets.keys() & {sheet} or (sheet is None and sheets):
+                yield from _rows_of(next(iter(sheets.values())) if sheet is None else sheets[sheet])
+                return
+        except (GeneratorExit, MemoryError):
+            raise
+        except Exception:
+            # Errors of any kind come of broken parts, and quote them.
+            raise OSError from None
+    raise SourceError(
+        f"{path} has no sheet {'' if sheet is None else repr(sheet)}: set source.sheet to the name of one of "
+        "its sheets."
+    )
+
+
+def is_row(row: Sequence[Cell]) -> bool:
+    """True if a row has a cell that isn't empty."""
+    return any(cell is not None and cell != "" for cell in row)
+
+
+def _rows_of(sheet: Any) -> Iterator[tuple[Cell, ...]]:
+    """The rows of one of openpyxl's sheets, in their order.
+
+    openpyxl stops at a cell that isn't what its attributes say. Here such a cell is its text, or empty where
+    it has none, and it changes no other cell.
+    """
+    from openpyxl.worksheet._reader import VALUE_TAG, WorkSheetParser
+
+    class Parser(WorkSheetParser):  # type: ignore[misc]
+        def parse_cell(self, element: Any) -> dict[str, Any]:
+            before, text = self.col_counter, element.findtext(VALUE_TAG)
+            try:
+                if element.get("t") == "s" and text and int(text) < 0:
+                    # Python would count from the last of the shared texts.
+                    raise IndexError
+                found: dict[str, Any] = super().parse_cell(element)
+            except Exception:
+                if self.col_counter == before:
+                    self.col_counter += 1
+                # The place of a shared text that isn't there is no text.
+                found = {"column": self.col_counter, "value": None if element.get("t") == "s" else text}
+            return found
+
+        def parse_row(self, element: Any) -> tuple[int, list[dict[str, Any]]]:
+            number = element.get("r", "")
+            known = number.isascii() and number.isdigit() and len(number) <= _DIGITS
+            if not (known and int(number) > self.row_counter):
+                # Each stored row is a row, whatever number it says.
+                element.attrib["r"] = str(self.row_counter + 1)
+            found: tuple[int, list[dict[str, Any]]] = super().parse_row(element)
+            return found
+
+    workbook, next_row = sheet.parent, 1
+    with sheet._get_source() as source:
+        parser = Parser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=workbook.epoch,
+            date_formats=workbook._date_formats,
+            timedelta_formats=workbook._timedelta_formats,
+        )
+        for number, cells in parser.parse():
+            yield from repeat((), number - next_row)
+            by_column = {cell["column"]: cell["value"] for cell in cells}
+            yield tuple(by_column.get(column) for column in range(1, max(by_column, default=0) + 1))
+            next_row = number + 1
+
+
+def cell_text(cell: Cell) -> str | None:
+    """The text of a cell, None for an empty one.
+
+    >>> [cell_text(c) for c in (7.0, 0.1 + 0.2, True, dt.datetime(2020, 1, 2), dt.timedelta(hours=25), "")]
+    ['7', '0.3', 'true', '2020-01-02', 'PT90000S', None]
+    """
+    if cell is None or isinstance(cell, str):
+        return cell or None
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, int | float):
+        try:
+            return str(int(cell)) if abs(cell) < _EXACT and cell == int(cell) else f"{cell:.15g}"
+        except OverflowError:
+            # A whole number too long for a float.
+            return str(cell)
+    if isinstance(cell, dt.datetime):
+        return cell.date().isoformat() if cell.time() == _MIDNIGHT else cell.isoformat(" ")
+    if isinstance(cell, dt.timedelta):
+        return iso_duration(cell // dt.timedelta(microseconds=1), 6)
+    return cell.isoformat()
+
+
+def iso_duration(count: int, decimals: int) -> str:
+    """A duration by ISO 8601.
+
+    Args:
+        count: a number of units.
+        decimals: of a second, in a unit.
+
+    >>> iso_duration(-90500, 3), iso_duration(5, 0)
+    ('-PT90.500S', 'PT5S')
+    """
+    seconds, rest = divmod(abs(count), 10**decimals)
+    fraction = f".{rest:0{decimals}}" if rest else ""
+    return f"{'-' if count < 0 else ''}PT{seconds}{fraction}S"
+
+
 _AT_ONCE = 1 << 20
+
 _LEFT_BY_MACS = "__MACOSX/"
+
 _NO_ARCHIVE = (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error, lzma.LZMAError)
+
 _AS_WHAT = {"csv": "a CSV file", "parquet": "a Parquet file", "xlsx": "an Excel workbook"}
 
 
@@ -64,6 +277,7 @@ def plainly(path: Place, form: FileForm, advice: str) -> Iterator[None]:
 
 
 _silence = Lock()
+
 _silent: list[warnings.catch_warnings[None]] = []
 
 

@@ -16,16 +16,19 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.amount import Amount, float_up
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.measurement import Observation
 from dpsynth.columns.slices import Slice
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, ReleaseEntry
-from dpsynth.strategy.evidence.drift import discrepancy
-from dpsynth.strategy.evidence.evidence import Answered, Evidence
-from dpsynth.strategy.evidence.measurement_reading import UnusableMeasurements, read_measurements
+from dpsynth.strategy.evidence.evidence import (
+    Answered,
+    Evidence,
+    UnusableMeasurements,
+    discrepancy,
+    read_measurements,
+)
 from dpsynth.strategy.evidence.reused import EarlierRelease, Reused
 
 MOST_PERIODS = 24

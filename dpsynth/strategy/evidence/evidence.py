@@ -12,29 +12,175 @@ has no extra cost: a release's loss is bounded whatever was published before it 
 and Roth 2014, section 3.5), and the ledger's privacy filter adds up the losses of all releases.
 
 Invariant: evidence of earlier periods enters the model alone, never a table that counts as measured.
+
+Discount: shrinkage of evidence that a release's own answers contradict.
+
+The drift of earlier periods or of a public table is estimated from all single columns together. One column
+may have changed more than another, and a pair may have changed where its columns have not. Where a release
+has measured the same columns itself, its answer y and the evidence e, of m cells and variances v and s, have
+an expected squared distance |y - e|^2 = m (v + s). Where the distance is larger, s is raised to |y - e|^2/m -
+v. The average of y and e is then the estimator of James and Stein: closer to the truth than y alone, on
+average, whatever e is.
+
+Invariant: public arithmetic on noisy answers; the weight of no evidence increases.
+
+Drift: the change of a table between two periods, by the noisy counts of single columns.
+
+With n rows now, n' then and r = n/n', counts y now and y' then, both noisy, the squares (y - r y')^2 sum
+over the cells of a column to the variance of both noises and a drift K n. Two samples of one population
+differ too: a difference of counts of mean m has a variance of (1 + r) m, so K is at least 1 + r. The rest of
+K is taken to grow with the time between the periods:
+
+    K = 1 + r + D x periods between,  D >= 0 fitted to all periods by weighted least squares.
+
+A marginal of m cells is taken to have the drift of a column, K n/m a cell.
+
+Invariant: public arithmetic on noisy answers.
+
+Reader of an earlier bundle's measurement file.
+
+Invariant: the result is exactly the input of ``dpsynth.bundle.bundle``, or there is an error: a
+file of another format, of other columns, or with numbers that don't fit its own list is never half read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from math import sqrt
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, sqrt
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import EvidenceCounts, Observation
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.measurement import EvidenceCounts, Observation, noise_variance
+from dpsynth.columns.public_schema import public_schema
+from dpsynth.errors import DpsynthError
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array, sum_to
 from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.targets import estimated_total
 from dpsynth.model.triangulation import Triangulation
-from dpsynth.strategy.evidence.drift import Drift, drifts
+
+
+def discounted(evidence: Sequence[Observation], answers: Sequence[Observation]) -> tuple[Observation, ...]:
+    """Evidence with variances raised to its distance from the answers.
+
+    Args:
+        evidence: marginals over the answers' domain.
+        answers: the release's own answers; an answer covers every marginal of its columns.
+    """
+    full = [m for m in answers if m.query is None and m.variance > 0]
+    return tuple(_discounted(m, [a for a in full if set(m.clique) <= set(a.clique)]) for m in evidence)
+
+
+def _discounted(evidence: Observation, answers: Sequence[Observation]) -> Observation:
+    if not answers or evidence.variance == 0:
+        return evidence
+    values, precision = np.zeros(evidence.values.shape), np.zeros(evidence.values.shape)
+    for answer in answers:
+        weight = 1 / sum_to(answer.variances, answer.clique, evidence.clique)
+        values += weight * sum_to(answer.values.astype(np.float64), answer.clique, evidence.clique)
+        precision += weight
+    squares = np.square(values / precision - evidence.values) - 1 / precision
+    found = max(evidence.variance, float(squares.mean()))
+    return replace(evidence, noise="gaussian", scale=sqrt(found))
+
+
+Counts = Mapping[Clique, tuple[Array, float]]
+"""Counts of each column's values, and their noise's variance."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The factor and the variance that turn counts of an earlier period into estimates of now.
+
+    Attributes:
+        ratio: r, rows now over rows then.
+        squared: K n, the variance of all cells of a marginal together, in rows squared.
+    """
+
+    ratio: float
+    squared: float
+
+
+def drifts(
+    now: Sequence[Observation],
+    earlier: Sequence[tuple[int, Sequence[Observation]]],
+    shrinkage: float = 0.0,
+) -> tuple[Drift, ...]:
+    """The drift from each earlier period.
+
+    Args:
+        now: the total and one-way answers.
+        earlier: each earlier period's age in periods, at least 1, with its total and one-way answers.
+        shrinkage: number of standard errors that are subtracted from the estimate of D.
+    """
+    rows, counts = estimated_total(now), pooled_counts(now)
+    ratios = [rows / estimated_total(then) for _, then in earlier]
+    above = below = 0.0
+    for (periods, then), ratio in zip(earlier, ratios, strict=True):
+        squares, error = _squares(counts, pooled_counts(then), ratio)
+        if error > 0:
+            above += periods * (squares - (1 + ratio) * rows) / error**2
+            below += (periods / error) ** 2
+    growth = max(above / below - shrinkage / sqrt(below), 0.0) if below > 0 else 0.0
+    return tuple(
+        Drift(ratio, (1 + ratio) * rows + growth * periods)
+        for (periods, _), ratio in zip(earlier, ratios, strict=True)
+    )
+
+
+def discrepancy(singles: Sequence[Observation], others: Sequence[Observation]) -> float:
+    """The distance of two releases' one-way answers beyond that of noise, in standard deviations.
+
+    Squared differences over their variance have a mean of 1 and a variance of at most 5, which is that of
+    Laplace noise; of Gaussian noise it is 2.
+    """
+    one, two = pooled_counts(singles), pooled_counts(others)
+    distance, cells = 0.0, 0
+    for clique in one.keys() & two.keys():
+        (values, variance), (again, noise) = one[clique], two[clique]
+        distance += float(np.square(values - again).sum()) / (variance + noise)
+        cells += values.size
+    return (distance - cells) / sqrt(5 * cells) if cells else 0.0
+
+
+def pooled_counts(singles: Iterable[Observation]) -> Counts:
+    """Counts of each column's values by all noisy answers, averaged by precision."""
+    sums: dict[Clique, tuple[Array, float]] = {}
+    for m in singles:
+        if len(m.clique) == 1 and m.query is None and m.variance > 0:
+            before, precision = sums.get(m.clique, (np.zeros(m.values.size), 0.0))
+            sums[m.clique] = before + m.values / m.variance, precision + 1 / m.variance
+    return {clique: (values / precision, 1 / precision) for clique, (values, precision) in sums.items()}
+
+
+def _squares(now: Counts, then: Counts, ratio: float) -> tuple[float, float]:
+    """The mean over columns of their squared change, in rows squared, and its standard error."""
+    excess = spread = 0.0
+    both = now.keys() & then.keys()
+    for clique in both:
+        (values, variance), (before, noise) = now[clique], then[clique]
+        moved, each = values - ratio * before, variance + ratio * ratio * noise
+        excess += float(np.square(moved).sum()) - moved.size * each
+        spread += 2 * moved.size * each * each
+    return (excess / len(both), sqrt(spread) / len(both)) if both else (0.0, 0.0)
+
 
 LEAST_SIGNAL = 1.0
 """Least distance of an answer from independent columns beyond that of noise, in standard deviations."""
+
 LEAST_PUBLIC_SIGNAL = 4.0
 """Least distance of a public table's counts from independent columns beyond noise, in standard deviations."""
+
 MOST_BEFORE, MOST_AFTER = 200_000, 1_000_000
 """Largest junction tree, in cells, of joint answers of earlier releases alone, and of a model that holds them
 beside the answers of this release. A fit of the latter takes half a minute."""
@@ -243,3 +389,83 @@ def _signal(measurement: Observation, independent: MarkovRandomField) -> float:
     distance = np.square(measurement.values - independent.marginal(measurement.clique)).sum()
     cells = measurement.values.size
     return float((distance / measurement.variance - cells) / sqrt(2 * cells))
+
+
+FORMAT = "dpsynth measurements 2"
+"""The version of the file, in its metadata."""
+
+
+class UnusableMeasurements(DpsynthError):
+    """A measurement file that is no evidence; the message gives the reason, as the end of a clause."""
+
+
+def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
+    """The answers of a release.
+
+    Args:
+        path: its ``measurements.parquet``.
+        columns: the public schema that it must have had.
+
+    Raises:
+        UnusableMeasurements: the file is missing, damaged, of another format or of other columns.
+    """
+    try:
+        table = pq.read_table(path, columns=["measurement", "value"])
+    except OSError as error:
+        raise UnusableMeasurements("its measurements.parquet can't be opened") from error
+    except (pa.ArrowException, ValueError) as error:
+        raise UnusableMeasurements("its measurements.parquet is damaged") from error
+    metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    if metadata.get("dpsynth.format") != FORMAT:
+        raise UnusableMeasurements("its measurements.parquet is of another version of dpsynth")
+    try:
+        if json.loads(metadata["dpsynth.columns"]) != json.loads(
+            json.dumps(public_schema(Layout.of(columns)))
+        ):
+            raise UnusableMeasurements("it had other columns, or other values for them, in its config")
+        compression = Compression({c: np.array(g) for c, g in json.loads(metadata["dpsynth.groups"]).items()})
+        return _answered(table, json.loads(metadata["dpsynth.measurements"]), compression, domain_of(columns))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnusableMeasurements("its measurements.parquet is damaged") from error
+
+
+def _answered(
+    table: pa.Table, listed: Sequence[Mapping[str, object]], compression: Compression, domain: Domain
+) -> Answered:
+    number, values = (table[name].to_numpy().astype(np.int64) for name in ("measurement", "value"))
+    cells = [_cells(described) for described in listed]
+    if not np.array_equal(number, np.repeat(np.arange(len(cells)), cells)):
+        raise ValueError("cells are missing, or out of order")
+    coarse = compression.coarse(domain)
+    parts = np.split(values, np.cumsum(cells)[:-1])
+    singles, answers = list[EvidenceCounts](), list[EvidenceCounts]()
+    for described, part in zip(listed, parts, strict=True):
+        measurement = _measurement(described, part)
+        by_group = [c for c in measurement.clique if c in compression.groups]
+        # A single column is counted by values or, where a strategy measured it like a clique, by groups.
+        alone = len(measurement.clique) < 2 and described["by_group"] == []
+        shape = (domain if alone else coarse).shape(measurement.clique)
+        if measurement.values.shape != shape or not (alone or described["by_group"] == by_group):
+            raise ValueError("a marginal of another shape than its columns have")
+        (singles if alone else answers).append(measurement)
+    return Answered(tuple(singles), tuple(answers), compression)
+
+
+def _shape(described: Mapping[str, object]) -> tuple[int, ...]:
+    shape = described["shape"]
+    if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise ValueError("a marginal has a shape")
+    return tuple(shape)
+
+
+def _cells(described: Mapping[str, object]) -> int:
+    return int(np.prod(_shape(described), dtype=np.int64))
+
+
+def _measurement(described: Mapping[str, object], values: NDArray[np.int64]) -> EvidenceCounts:
+    clique, noise, scale = described["columns"], described["noise"], described["scale"]
+    if not isinstance(clique, list) or not isinstance(noise, str) or not isinstance(scale, float):
+        raise ValueError("a measurement has columns, noise and a scale")
+    if not isfinite(scale) or (noise_variance(noise, scale) > 0) != (noise != "none"):
+        raise ValueError("noise has a scale above 0")
+    return EvidenceCounts(tuple(clique), values.reshape(_shape(described)), noise, scale)

@@ -10,8 +10,8 @@ from pathlib import Path
 from dpsynth.config.engine import LOCAL, Engine
 from dpsynth.curator import DatabaseTable, UnboundedEngine, UnitSample
 from dpsynth.errors import ConfigError, Interrupted, SourceError
-from dpsynth.pipeline.counting_engine import Workers
 from dpsynth.pipeline.inputs import Inputs, file_of, names_to_read, table_of_rows
+from dpsynth.pipeline.measuring import Workers
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.plan.occasion import Occasion
 from dpsynth.wings.cluster.dask_clusters import Certificates, local_workers, workers_at

@@ -34,8 +34,7 @@ from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.slices import Slice
 from dpsynth.columns.sums import Centring
 from dpsynth.curator.cell_texts import Batch
-from dpsynth.curator.coded_columns import Room
-from dpsynth.curator.kept_texts import TextCounts
+from dpsynth.curator.coded_columns import Room, TextCounts
 from dpsynth.curator.loading import LoadedRows, joined, load_rows
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.unit_sample import UnitSample

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dpsynth.config.files.form import FileForm
-from dpsynth.config.files.parquet_folder import ParquetPart
+from dpsynth.config.files.opening import ParquetPart
 from dpsynth.config.files.place import Place
 from dpsynth.curator.cell_texts import Batch
 from dpsynth.curator.database_table import DatabaseTable

@@ -18,12 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.amount import Amount, float_up
 from dpsynth.accounting.cost import NOTHING
-from dpsynth.accounting.events import LOCAL_REPORTS
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import LOCAL_REPORTS, Guarantee
 from dpsynth.accounting.measures import PURE
-from dpsynth.accounting.rounding import float_up
 from dpsynth.bundle import Publication, commit, write_public
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.columns.person_ids import NOBODY, canonical_id
+from dpsynth.columns.surrogates import NOBODY, canonical_id
 from dpsynth.config import Spec, compiled
 from dpsynth.config.files.form import FileForm, named_form
 from dpsynth.config.files.opening import unheard

@@ -73,7 +73,7 @@ def aggregate(
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
 ) -> None:
     """Make a release from the reports of respondents; the last line printed is the bundle's folder."""
-    from dpsynth.cli.arrow_start import let_arrow_start_without_pandas
+    from dpsynth.cli.printing import let_arrow_start_without_pandas
     from dpsynth.config import load
 
     let_arrow_start_without_pandas()

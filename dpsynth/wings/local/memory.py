@@ -27,7 +27,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
-from dpsynth.columns.person_ids import canonical_id
+from dpsynth.columns.surrogates import canonical_id
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.wings.local.reports import Report, sync
 

@@ -14,11 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.config import Spec
-from dpsynth.pipeline.examining import judge
-from dpsynth.pipeline.generating import fit_model, spread_over_values, tabulate
+from dpsynth.pipeline.generating import fit_model, sample_rows, spread_over_values, tabulate
 from dpsynth.pipeline.outputs import Synthesis
+from dpsynth.pipeline.pausing import judge
 from dpsynth.pipeline.result import Release
-from dpsynth.pipeline.sampling import sample_rows
 from dpsynth.pipeline.steps import RunStep, Step, Steps, plainly
 from dpsynth.wings.local.aggregating import begun, enter, hold, read_reports, show, write_local
 

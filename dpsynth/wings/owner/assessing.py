@@ -13,7 +13,7 @@ from pathlib import Path
 from dpsynth.api.keys import SHORT
 from dpsynth.api.releasing import described_by, spelt_in_python
 from dpsynth.config import Spec
-from dpsynth.config.review import Guessed
+from dpsynth.config.section import Guessed
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.inputs import MemoryTable
 from dpsynth.pipeline.result import Release

@@ -32,8 +32,8 @@ def check(
 ) -> None:
     """Read the private table as a release would, and say what is not read: for its owner's eyes only."""
     from dpsynth.config import load_unreviewed
-    from dpsynth.wings.owner.assess.check_words import in_words
     from dpsynth.wings.owner.assess.checking import check as checked
+    from dpsynth.wings.owner.assess.checking import in_words
     from dpsynth.wings.owner.checked_mark import mark
 
     spec, review = load_unreviewed(config, source=source)
@@ -53,7 +53,7 @@ def check(
 
 def _facts(result: Check, spec: Spec) -> dict[str, object]:
     """The check as plain JSON values."""
-    from dpsynth.wings.owner.assess.check_words import counts
+    from dpsynth.wings.owner.assess.checking import counts
 
     persons = result.persons
     return {

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from dpsynth.config import Spec
-from dpsynth.config.review import Guessed
-from dpsynth.config.section import nearest
+from dpsynth.config.section import Guessed, nearest
 from dpsynth.config.yaml_reader import Value, parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.inputs import MemoryTable

@@ -28,8 +28,7 @@ def evaluate(
     ] = None,
 ) -> None:
     """Compare a release with its private table, for the owner alone; writes private/utility.html."""
-    from dpsynth.pipeline.progress import lines_for_steps
-    from dpsynth.pipeline.steps import Steps, plainly
+    from dpsynth.pipeline.steps import Steps, lines_for_steps, plainly
     from dpsynth.wings.owner.assess.evaluation import evaluate as evaluated
     from dpsynth.wings.owner.assess.utility_files import FACTS, write_evaluation
 

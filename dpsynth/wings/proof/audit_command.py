@@ -37,7 +37,7 @@ def audit(  # noqa: PLR0913 (options of a command)
 ) -> None:
     """Hold the guarantee of a config against replays and attacks on made-up tables. Reads no private data."""
     from dpsynth.config import load
-    from dpsynth.pipeline.progress import lines_for_steps
+    from dpsynth.pipeline.steps import lines_for_steps
     from dpsynth.wings.proof.audit import Extent, as_facts, in_words
     from dpsynth.wings.proof.audit import audit as audited
     from dpsynth.wings.proof.audit import page as page_of

@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.bundle.recipient import BundleRefused, open_bundle
 from dpsynth.errors import DpsynthError
-from dpsynth.model.array_file import opened, save_arrays
+from dpsynth.model.storage import opened, save_arrays
 from tests.examples import cases
 
 
@@ -145,7 +145,7 @@ def test_a_source_of_rows_of_another_model_is_refused(made, copied, changes, com
 
 def parts(path, bundle):
     """The header and the arrays of a file."""
-    from dpsynth.bundle.row_source_file import _Header
+    from dpsynth.bundle.row_source import _Header
 
     with opened(path, "a source of rows") as content:
         domain = bundle.model.tree.domain

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.bundle.recipient import open_bundle, query
-from dpsynth.bundle.recipient.query import _interval, _rows
-from dpsynth.bundle.recipient.question import QuestionRefused, question_in
+from dpsynth.bundle.recipient.query import QuestionRefused, _interval, _rows, question_in
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.layout import Layout
@@ -24,8 +23,7 @@ from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.rules import Rules
 from dpsynth.errors import DpsynthError
 from dpsynth.model import LeastSquares
-from dpsynth.statistics.conditions import condition_of
-from dpsynth.statistics.counted_cells import MeasuredCells
+from dpsynth.statistics.counted_cells import MeasuredCells, condition_of
 from dpsynth.statistics.grouped_counts import GroupedCounts, Measure
 from tests.examples import cases, examples
 

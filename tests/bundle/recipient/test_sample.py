@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.bundle.recipient import open_bundle
-from dpsynth.bundle.recipient.more_rows import more_rows
-from dpsynth.bundle.recipient.row_files import write_rows
+from dpsynth.bundle.recipient.more_rows import more_rows, write_rows
 from dpsynth.errors import DpsynthError
 from dpsynth.model import Wanted
 

@@ -7,7 +7,7 @@ from math import isnan
 import pytest
 
 from dpsynth.bundle.recipient import open_bundle
-from dpsynth.bundle.recipient.set_overlap import Asked, default_memory
+from dpsynth.bundle.recipient.query import Asked, default_memory
 from dpsynth.errors import ConfigError
 
 

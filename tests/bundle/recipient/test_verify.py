@@ -15,12 +15,21 @@ import pytest
 
 import dpsynth
 from dpsynth.bundle.bundle import MANIFEST
-from dpsynth.bundle.checksums import CHECKSUMS, SIGNATURE, UNLISTED, checksums_text, public_files, sha256_of
 from dpsynth.bundle.manifest import manifest_text
 from dpsynth.bundle.manifest_schema import manifest_schema, schema_text
 from dpsynth.bundle.recipient import BundleRefused
 from dpsynth.bundle.recipient.verification import verified
-from dpsynth.bundle.signature import load_key, make_key, signer_of
+from dpsynth.bundle.signature import (
+    CHECKSUMS,
+    SIGNATURE,
+    UNLISTED,
+    checksums_text,
+    load_key,
+    make_key,
+    public_files,
+    sha256_of,
+    signer_of,
+)
 from dpsynth.errors import ConfigError, DpsynthError
 from tests.event_log import log_of
 from tests.examples import cases

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dpsynth.columns.rules import Checks, drawing, obeying, reading, rules_of, solving
-from dpsynth.columns.rules.grids import OBEYED, VIOLATED
-from dpsynth.columns.rules.partners import NONE
+from dpsynth.columns.rules import Checks, drawing, obeying, reading, rules_of
+from dpsynth.columns.rules import drawing as solving
+from dpsynth.columns.rules.grids import NONE, OBEYED, VIOLATED
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from tests.columns.rules import independent as plain
@@ -88,7 +88,7 @@ def test_a_grid_that_says_too_much_is_caught(monkeypatch):
     def careless(sign, a, b, c, d):
         return (a < c, a >= c) if sign == "<" else (a <= c, a > c)
 
-    monkeypatch.setattr("dpsynth.columns.rules.possible.order", careless)
+    monkeypatch.setattr("dpsynth.columns.rules.ranges.order", careless)
     with pytest.raises(AssertionError):
         for seed in range(5):
             grid_says_no_more_than_rows(("<", ("column", "n"), ("column", "x")), seed)
@@ -230,7 +230,7 @@ def test_few_rows_are_as_good_as_many(rows):
 
 
 def test_a_value_without_partner_has_none():
-    from dpsynth.columns.rules.partners import partners
+    from dpsynth.columns.rules.grids import partners
 
     rows = np.array([[9.0, 1.0], [8.0, 7.0], [1.0, 2.0]])
     open_ = np.zeros((3, 2), dtype=bool)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.rules import Drawing, Tied, drawing, repair, rules_of
-from dpsynth.columns.rules.finer import Finer
+from dpsynth.columns.rules.drawing import Finer
 from dpsynth.columns.rules.obedience import Obedience, broken_in
 from dpsynth.config import compiled
 from tests.columns.rules.tables import any_codes, any_marginal, spec_of

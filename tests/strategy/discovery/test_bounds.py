@@ -6,8 +6,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpsynth.strategy.discovery import bounds
-from dpsynth.strategy.discovery.bounds import UNKNOWN, deviations, private_bounds
+from dpsynth.strategy.discovery import searches as bounds
+from dpsynth.strategy.discovery.searches import UNKNOWN, deviations, private_bounds
 from tests.examples import cases
 from tests.fake_curator import FakeCurator, number_search, sought
 from tests.strategy.discovery.real_columns import COLUMNS, DECIMALS
@@ -67,7 +67,7 @@ def test_a_narrow_range_far_from_zero_is_found_as_such():
 
 
 def test_ends_by_magnitudes_alone_are_caught(monkeypatch):
-    monkeypatch.setattr(bounds, "QUESTIONS", 1)
+    monkeypatch.setattr(bounds, "BOUND_QUESTIONS", 1)
     assert share_of_close_ranges() == 0
 
 

@@ -14,7 +14,7 @@ from dpsynth.columns.measurement import mean_absolute_error
 from dpsynth.config import compiled, from_mapping
 from dpsynth.plan.plan import make_plan
 from dpsynth.strategy import strategy_of
-from dpsynth.strategy.discovery.contribution_bound import contribution_bound, noise_per_row
+from dpsynth.strategy.discovery.searches import contribution_bound, noise_per_row
 from tests.thinned import thinned
 
 RANDHIE = np.repeat([1, 2, 3, 4, 5], [269, 246, 3743, 70, 1584])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.search import PrefixSearch, ValueSearch
-from dpsynth.strategy.discovery import partitions
-from dpsynth.strategy.discovery.partitions import private_prefixes, private_values
+from dpsynth.strategy.discovery import searches as partitions
+from dpsynth.strategy.discovery.searches import private_prefixes, private_values
 from tests.fake_curator import FakeCurator, sought
 
 PRICE = Fraction(1, 100)

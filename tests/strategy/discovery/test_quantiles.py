@@ -5,9 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsynth.strategy.discovery import bins
-from dpsynth.strategy.discovery.bins import quantile_cuts
-from dpsynth.strategy.discovery.cuts import codec_of
+from dpsynth.strategy.discovery import searches as bins
+from dpsynth.strategy.discovery.searches import codec_of, quantile_cuts
 from tests.fake_curator import FakeCurator, number_search, sought
 from tests.strategy.discovery.real_columns import COLUMNS
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.plan.searches import planned_searches
+from dpsynth.plan.steps import planned_searches
 from dpsynth.strategy.discovery import discover
-from dpsynth.strategy.discovery.cuts import codec_of, equal_widths
+from dpsynth.strategy.discovery.searches import codec_of, equal_widths
 from dpsynth.wings.owner.starter.examples import write_example
 from tests.fake_curator import FakeCurator, number_search, sought
 from tests.strategy.discovery.real_columns import distance

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dpsynth.columns.codec import INVALID
 from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.columns.text_patterns import alphabets, texts_of
-from dpsynth.plan.searches import planned_searches
+from dpsynth.columns.text_codec import alphabets, texts_of
+from dpsynth.plan.steps import planned_searches
 from dpsynth.strategy.discovery import discover
 from dpsynth.strategy.discovery import searches as searches_module
 from tests.examples import examples

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.strategy.discovery.cuts import (
+from dpsynth.strategy.discovery.searches import (
     LARGEST,
     codec_of,
     equal_widths,

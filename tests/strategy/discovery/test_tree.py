@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsynth.plan.searches import planned_searches
-from dpsynth.strategy.discovery import bins, discover
-from dpsynth.strategy.discovery.bins import tree_cuts
-from dpsynth.strategy.discovery.cuts import NoisyHistogram, averaged, codec_of, equal_widths
+from dpsynth.plan.steps import planned_searches
+from dpsynth.strategy.discovery import discover
+from dpsynth.strategy.discovery import searches as bins
+from dpsynth.strategy.discovery.searches import NoisyHistogram, averaged, codec_of, equal_widths, tree_cuts
 from tests.fake_curator import FakeCurator, number_search, sought
 from tests.strategy.discovery.real_columns import COLUMNS, DECIMALS, distance
 from tests.thinned import some

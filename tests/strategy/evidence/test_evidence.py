@@ -14,8 +14,7 @@ from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, LeastSquares, Triangulation, estimate
-from dpsynth.strategy.evidence.drift import Drift
-from dpsynth.strategy.evidence.evidence import MOST_AFTER, Answered, Evidence, within
+from dpsynth.strategy.evidence.evidence import MOST_AFTER, Answered, Drift, Evidence, within
 from tests.examples import examples
 
 DOMAIN = Domain({"a": 6, "b": 4, "c": 3})

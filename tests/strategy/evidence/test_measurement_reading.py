@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.bundle.measurement_file import measurement_table
+from dpsynth.bundle.bundle import measurement_table
 from dpsynth.columns.measurement import ExactTotal, Measurement
-from dpsynth.strategy.evidence.measurement_reading import UnusableMeasurements, read_measurements
+from dpsynth.strategy.evidence.evidence import UnusableMeasurements, read_measurements
 
 
 def same(one, other):

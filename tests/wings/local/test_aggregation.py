@@ -20,7 +20,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.pipeline.result import Release
-from dpsynth.strategy.evidence.measurement_reading import read_measurements
+from dpsynth.strategy.evidence.evidence import read_measurements
 from dpsynth.wings.local.collecting import contract_for as contract_of_spec
 from dpsynth.wings.local.forecast import expected_variances, local_forecast
 from dpsynth.wings.local.memory import Memory

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.pipeline.progress import Advance
+from dpsynth.pipeline.steps import Advance
 from dpsynth.wings.owner.assess.coded_table import CodedTable
 
 _SEED = 7

@@ -24,8 +24,7 @@ from dpsynth.config.files.form import named_form
 from dpsynth.config.files.place import Place
 from dpsynth.curator import MemoryTable, as_texts, read_batches
 from dpsynth.curator.contribution_bounding import nobody, rows_kept
-from dpsynth.curator.loading import rows_within
-from dpsynth.curator.unit_codes import unit_codes
+from dpsynth.curator.loading import rows_within, unit_codes
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.assess.owned_bundle import OwnedBundle
 

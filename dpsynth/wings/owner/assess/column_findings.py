@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpsynth.columns.codec import Reading
 from dpsynth.columns.column import Column
-from dpsynth.columns.reading import Reading
 from dpsynth.columns.search import NumberSearch
 from dpsynth.wings.owner.assess.findings import Finding, commonest, examples, keys, quoted
 from dpsynth.wings.owner.assess.repairs import Explained, explained, shape

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.cell_values import Intervals
+from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.search import PrefixSearch
 from dpsynth.wings.owner.assess.candidates import FEWEST, SHARE, Candidate, apart, written

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique
-from dpsynth.pipeline.progress import Advance
+from dpsynth.pipeline.steps import Advance
 from dpsynth.wings.owner.assess.coded_table import CodedTable
 
 TRIPLES = 200

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from threadpoolctl import threadpool_limits
 
 from dpsynth import figures
-from dpsynth.bundle.inline_page import InlinePage
+from dpsynth.bundle.pages import InlinePage
 from dpsynth.config import load
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import named_form

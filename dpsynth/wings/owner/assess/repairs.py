@@ -17,11 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.columns.codec import Codec
-from dpsynth.columns.formula_kinds import MOMENTS
+from dpsynth.columns.codec import Codec, Reading
+from dpsynth.columns.expression import MOMENTS
 from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind
 from dpsynth.columns.number_texts import NumberFormat
-from dpsynth.columns.reading import Reading
 
 Texts = Mapping[str, int]
 """Number of cells of each text."""

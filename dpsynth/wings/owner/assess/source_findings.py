@@ -12,8 +12,7 @@ import codecs
 from collections.abc import Iterator
 from itertools import islice
 
-from dpsynth.config.files.encodings import WIDE
-from dpsynth.config.files.form import FileForm
+from dpsynth.config.files.form import WIDE, FileForm
 from dpsynth.config.files.opening import opened
 from dpsynth.config.files.place import Place
 from dpsynth.curator.csv_lines import BrokenRows

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category_codec import CategoryCodec
-from dpsynth.columns.codec import Codec
+from dpsynth.columns.codec import Codec, Reading
 from dpsynth.columns.column import Column
 from dpsynth.columns.numeric_codec import NumericCodec
-from dpsynth.columns.reading import Reading
 from dpsynth.columns.search import NumberSearch, PrefixSearch
 from dpsynth.columns.text_codec import TextCodec
 from dpsynth.curator.contribution_bounding import nobody
-from dpsynth.curator.unit_codes import unit_codes
+from dpsynth.curator.loading import unit_codes
 
 _MOST_TEXTS = 20_000
 _LARGEST = 10.0**15

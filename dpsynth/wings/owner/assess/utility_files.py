@@ -14,8 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dpsynth import figures
-from dpsynth.page_templates import environment
-from dpsynth.pair_matrix import PairCell, PairMatrix, pair_matrix
+from dpsynth.page_templates import PairCell, PairMatrix, environment, pair_matrix
 from dpsynth.wings.owner.assess.distances import Distance
 from dpsynth.wings.owner.assess.evaluation import PRIVATE, Evaluation
 from dpsynth.wings.owner.assess.owned_bundle import PAGE

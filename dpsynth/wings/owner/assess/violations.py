@@ -21,7 +21,7 @@ from dpsynth.columns.formulas import Operand, value_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.columns.rules import Checks, RuleRefused, rules_of
-from dpsynth.columns.rules.partners import partners
+from dpsynth.columns.rules.grids import partners
 from dpsynth.columns.rules.rule import Rules, Sum, Tie
 from dpsynth.errors import DpsynthError
 from dpsynth.wings.owner.assess.coded_table import CodedTable

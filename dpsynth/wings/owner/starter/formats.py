@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dpsynth.config.files.form import named_form
 from dpsynth.config.grammar import MAX_COLUMNS
-from dpsynth.config.scalars import one_of
+from dpsynth.config.section import one_of
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter import (
     bundle_manifest,

@@ -19,11 +19,18 @@ from pyarrow import parquet
 
 from dpsynth.columns.number_texts import is_number
 from dpsynth.config.declaration import Declared
-from dpsynth.config.files.encodings import WIDE, encoding_named, likely_encoding, usual_name
-from dpsynth.config.files.form import KINDS, SEPARATORS, FileForm, named_form
+from dpsynth.config.files.form import (
+    KINDS,
+    SEPARATORS,
+    WIDE,
+    FileForm,
+    encoding_named,
+    likely_encoding,
+    named_form,
+    usual_name,
+)
 from dpsynth.config.files.header import LONGEST_HEADER, header_of, names_in, separator_of
-from dpsynth.config.files.opening import opened, plainly
-from dpsynth.config.files.workbook import cell_text, sheet_rows
+from dpsynth.config.files.opening import cell_text, opened, plainly, sheet_rows
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.errors import SourceError
 from dpsynth.wings.owner.starter.fitting import fitted

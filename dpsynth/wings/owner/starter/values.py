@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind
-from dpsynth.columns.text_patterns import alphabets, texts_of
+from dpsynth.columns.text_codec import alphabets, texts_of
 from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
 from dpsynth.wings.owner.starter.documents import shown

@@ -13,10 +13,10 @@ from math import exp, nextafter, sqrt
 import numpy as np
 from scipy import stats
 
-from dpsynth.accounting.group import group_amount
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.guesses import LEVEL, limits, right_at_most
-from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.loss_pairs import LEVEL, limits, right_at_most
+from dpsynth.accounting.neighbours import group_amount
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import Guarantee
 from dpsynth.wings.proof.attacks.games import Played
 from dpsynth.wings.proof.attacks.success import Bound, Success, presence_bound, value_bound
 from dpsynth.wings.proof.attacks.world import World

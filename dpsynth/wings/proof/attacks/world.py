@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle.recipient.bundle import Bundle, open_bundle
 from dpsynth.bundle.recipient.more_rows import more_rows
 from dpsynth.columns.column import Column, codes_of, each_once

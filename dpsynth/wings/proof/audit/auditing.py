@@ -22,13 +22,12 @@ from time import monotonic
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.accounting.guesses import right_at_most
-from dpsynth.accounting.loss_pairs import NormalPair
+from dpsynth.accounting.loss_pairs import NormalPair, right_at_most
 from dpsynth.config import Spec
 from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.pipeline.inputs import inputs_of
-from dpsynth.pipeline.progress import Advance, showing, unshown
+from dpsynth.pipeline.steps import Advance, showing, unshown
 from dpsynth.plan.occasion import occasion_of
 from dpsynth.plan.plan import Plan
 from dpsynth.wings.proof.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import beta
 
-from dpsynth.accounting.guesses import LEVEL, limits
+from dpsynth.accounting.loss_pairs import LEVEL, limits
 
 Scores = NDArray[np.float64]
 

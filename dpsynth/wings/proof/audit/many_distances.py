@@ -22,8 +22,7 @@ from dpsynth.columns.finished_table import CodedRows, FinishedTable
 from dpsynth.curator import Journal, Terms
 from dpsynth.curator.table import PrivateTable
 from dpsynth.errors import DpsynthError
-from dpsynth.plan.exam import exam_of
-from dpsynth.plan.plan import Plan
+from dpsynth.plan.plan import Plan, exam_of
 from dpsynth.wings.proof.audit.losses import drawn_noise
 from dpsynth.wings.proof.audit.observed_door import Transcript, observers
 

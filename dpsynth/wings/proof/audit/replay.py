@@ -24,10 +24,9 @@ from dpsynth.errors import DpsynthError
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.answers import Measured
 from dpsynth.pipeline.beginning import Request
-from dpsynth.pipeline.generating import FittedModel
+from dpsynth.pipeline.generating import FittedModel, SyntheticTable
 from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.measuring import open_door
-from dpsynth.pipeline.sampling import SyntheticTable
 from dpsynth.statistics.exam import Exam
 from dpsynth.wings.proof.audit.observed_door import Asked, ExactAnswer, Transcript, observers
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.bundle.recipient.bundle import MANIFEST, Bundle
+from dpsynth.bundle.recipient.opened import MANIFEST, OpenedBundle
 from dpsynth.bundle.recipient.rows_as_text import csv_texts, synthetic_codes, synthetic_texts
 from dpsynth.wings.proof.disclosure.keys import MOST_CELLS, Rounding
 from dpsynth.wings.proof.disclosure.linked_tables import LinkedTables, number_of_cells
@@ -39,7 +39,7 @@ Places = NDArray[np.int64]
 Cells = NDArray[np.bool_]
 
 
-def checked_views(bundle: Bundle) -> tuple[list[str], list[Fault]]:
+def checked_views(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     """Sentences on what was found to be right, and faults."""
     views = bundle.manifest.get("views")
     if views is None:
@@ -65,7 +65,7 @@ def _anonymous_in_words(facts: Facts) -> str:
     )
 
 
-def _counts(bundle: Bundle, views: Facts, codes: Codes) -> tuple[list[str], list[Fault]]:
+def _counts(bundle: OpenedBundle, views: Facts, codes: Codes) -> tuple[list[str], list[Fault]]:
     listed: Sequence[Facts] = views["counts"]
     if not listed:
         return [], []
@@ -130,7 +130,7 @@ def _at(tables: LinkedTables, places: Places, hidden: Cells, seen: Cells, below:
         yield f"shows a count from 1 to below {below}."
 
 
-def _k_anonymous(bundle: Bundle, facts: Facts, codes: Codes) -> Iterator[Fault]:
+def _k_anonymous(bundle: OpenedBundle, facts: Facts, codes: Codes) -> Iterator[Fault]:
     file, texts = str(facts["file"]), csv_texts(bundle.folder / facts["file"])
     quasi, sensitive = facts["quasi_identifiers"], facts["sensitive"]
     rows = len(next(iter(texts.values())))
@@ -153,7 +153,7 @@ def _k_anonymous(bundle: Bundle, facts: Facts, codes: Codes) -> Iterator[Fault]:
 
 
 def _rows_wrong(
-    bundle: Bundle, facts: Facts, codes: Codes, texts: Mapping[str, pa.StringArray]
+    bundle: OpenedBundle, facts: Facts, codes: Codes, texts: Mapping[str, pa.StringArray]
 ) -> Iterator[str]:
     """Differences from the synthetic table, generalised as the manifest says, without groups too small."""
     dropped = dropped_columns(bundle.layout, facts["quasi_identifiers"])

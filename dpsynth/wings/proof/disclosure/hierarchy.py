@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.calendar_codec import CalendarCodec, unit_label, unit_number
-from dpsynth.columns.cell_values import Intervals
+from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 
 EVERYTHING = "*"

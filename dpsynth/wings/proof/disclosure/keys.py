@@ -15,12 +15,23 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from dpsynth.columns.calendar_codec import UNITS, CalendarCodec
-from dpsynth.columns.cell_values import Intervals
+from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.config.publication import Publish
-from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Whole
-from dpsynth.config.section import Section, nearest, refused, unrepeated
+from dpsynth.config.section import (
+    EMPTY,
+    Checked,
+    Choice,
+    ColumnName,
+    JsonSchema,
+    Number,
+    Section,
+    Whole,
+    nearest,
+    refused,
+    unrepeated,
+)
 from dpsynth.config.statistic_kinds import Asked, Count, Crosstab
 from dpsynth.wings.proof.disclosure import hierarchy as hierarchies
 from dpsynth.wings.proof.disclosure.hierarchy import Hierarchy, Tree

@@ -12,15 +12,13 @@ from functools import partial
 from math import exp, isinf, log, log1p
 
 from dpsynth.accounting.advanced import advanced_epsilon, largest_each, textbook_epsilon
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.amount import Amount, float_down, float_up
 from dpsynth.accounting.comparison import Composed, least, statements
 from dpsynth.accounting.cost import Cost
-from dpsynth.accounting.group import of_groups, other_relation
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.guesses import right_at_most
-from dpsynth.accounting.loss_pairs import LossPair
+from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.loss_pairs import LossPair, right_at_most
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
-from dpsynth.accounting.rounding import float_down, float_up
+from dpsynth.accounting.neighbours import of_groups, other_relation
 from dpsynth.wings.proof.explain.subjects import Subject
 
 ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)

@@ -16,8 +16,7 @@ from pathlib import Path
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.comparison import NAMES, Composed
 from dpsynth.accounting.cost import Cost, spent
-from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, RecordedEvent
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, Guarantee, LaplaceEvent, RecordedEvent
 from dpsynth.accounting.known_measures import kind_of
 from dpsynth.accounting.loss_pairs import (
     AtomicPair,
@@ -32,7 +31,7 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.config import compiled, load
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import make_plan
-from dpsynth.plan.promised import promised
+from dpsynth.plan.reservation import promised
 from dpsynth.strategy import strategy_of
 
 _CALL = re.compile(r"\s*([a-z_]+)\s*\(([^()]*)\)\s*")

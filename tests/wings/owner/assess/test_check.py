@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from dpsynth.columns.reading import Reading
+from dpsynth.columns.codec import Reading
 from dpsynth.config import from_mapping
 from dpsynth.config.files import FileForm
 from dpsynth.curator.contribution_bounding import person_codes, rows_kept

@@ -20,7 +20,7 @@ from dpsynth.config.files import FileForm
 from dpsynth.config.published_columns import published_layout
 from dpsynth.config.statistic_kinds import request_of
 from dpsynth.errors import SourceError
-from dpsynth.pipeline.progress import silent
+from dpsynth.pipeline.steps import silent
 from dpsynth.wings.owner.assess.agreement import agreement, halves, unseen_pairs
 from dpsynth.wings.owner.assess.coded_table import CodedTable, private_table, synthetic_table
 from dpsynth.wings.owner.assess.coefficients import regression

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.accounting.guesses import limits, right_at_most
+from dpsynth.accounting.loss_pairs import limits, right_at_most
 from dpsynth.errors import DpsynthError
 from dpsynth.wings.proof.attacks import ATTACKS, page, play
 from dpsynth.wings.proof.attacks import games as games_module

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.events import Guarantee
 from dpsynth.columns.category_codec import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.numeric_codec import NumericCodec

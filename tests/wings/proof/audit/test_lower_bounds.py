@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpsynth.accounting.guesses import limits
+from dpsynth.accounting.loss_pairs import limits
 from dpsynth.wings.proof.audit.lower_bounds import CONFIDENCE, lower_bound
 
 MU = 1.0

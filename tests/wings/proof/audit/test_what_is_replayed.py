@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.config import from_mapping
-from dpsynth.config.methods import METHODS
 from dpsynth.config.source import Source
+from dpsynth.config.structure import METHODS
 from dpsynth.wings.proof.audit import Audit, Extent, audit, auditing
 from dpsynth.wings.proof.audit.made_up import MadeUpTable
 
