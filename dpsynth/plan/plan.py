@@ -343,8 +343,8 @@ _FREE = {"gaussian": ("gdp", "zcdp"), "laplace": ("zcdp",)}
 With Laplace noise ``rdp`` needs a little less noise than ``zcdp``, but the ledger adds up rho, and all that a
 release under ``rdp`` tells of its rho is a bound of up to 1.5 times as much: so much sooner the cap is
 reached. ``advanced`` and ``optimal`` need more noise. ``pld`` sharpens choices at the same noise, which buys
-no accuracy that could be measured (docs/privacy.md has the figures). ``sequential`` would have the ledger add
-up epsilon for good.
+no accuracy that could be measured (docs/accuracy.md has the figures). ``sequential`` would have the ledger
+add up epsilon for good.
 """
 
 
