@@ -162,7 +162,6 @@ def cap(  # noqa: PLR0913 (one parameter for each option of the command)
         str | None,
         typer.Option(help="The share of delta that is kept for finding values; left out: as it is."),
     ] = None,
-    lapses: Annotated[str | None, typer.Option(hidden=True)] = None,
     ledger: Url = None,
     head: Head = None,
     config: Config = None,
@@ -170,8 +169,6 @@ def cap(  # noqa: PLR0913 (one parameter for each option of the command)
     """Change a dataset's cap; recorded with the reason."""
     from dpsynth.accounting.amount import Amount
 
-    if lapses is not None:
-        raise ConfigError("--lapses has another name now: write --approximate-share.")
     book = _place(ledger, head, config).open()
     before = _balance(book, dataset)
     if epsilon is None and delta is None and approximate_share is None:

@@ -18,7 +18,6 @@ DEFAULT_BINS = 32
 BOUNDS_HELP = (
     "private: find min and max with a part of the budget. Left out: they are given, which costs nothing."
 )
-NO_BOUNDS_HELP = "Not yet supported. private: find min and max with a part of the budget."
 EDGES_HELP = (
     "equal: bins of one width. log: bins that grow away from zero, each by the same factor, for money; zero, "
     "min and max have bins of their own. "

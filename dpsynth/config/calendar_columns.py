@@ -24,7 +24,7 @@ from dpsynth.columns.calendar_codec import (
 )
 from dpsynth.columns.column import Column
 from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind, Moments
-from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
+from dpsynth.config.bins import MAX_DOMAIN_SIZE, ONE_A_VALUE
 from dpsynth.config.declaration import (
     EXPECTED_HELP,
     MISSING_HELP,
@@ -36,7 +36,7 @@ from dpsynth.config.declaration import (
     column_of,
 )
 from dpsynth.config.schema_reading import spanned
-from dpsynth.config.section import EMPTY, Checked, Choice, JsonSchema, Later, Section, Text, one_of, refused
+from dpsynth.config.section import EMPTY, Checked, Choice, JsonSchema, Section, Text, one_of, refused
 
 _FORMAT_HELP = "How cells are written, in strptime's codes such as %d/%m/%Y. Left out: ISO 8601, {iso}."
 _LONGEST_FORMAT = 60
@@ -195,9 +195,6 @@ class DateColumn(Section):
     format: Annotated[str, Text("a format such as %d/%m/%Y", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DD")
     )
-    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=NO_BOUNDS_HELP
-    )
     missing: Missing = Field(default=True, description=MISSING_HELP)
     expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[str, Moment("date")] | None = Field(
@@ -249,9 +246,6 @@ class DatetimeColumn(Section):
     step: Annotated[str, Choice(tuple(STEPS))] | None = Field(default=None, description=_STEP_HELP)
     format: Annotated[str, Text("a format such as %d/%m/%Y %H:%M", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DDTHH:MM:SS")
-    )
-    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=NO_BOUNDS_HELP
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
     expected: Expected = Field(default=None, description=EXPECTED_HELP)

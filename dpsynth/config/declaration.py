@@ -168,8 +168,6 @@ def _markers(value: object, *path: str) -> tuple[str, ...]:
 def _distinct_markers(value: dict[object, object]) -> DistinctMarkers:
     keys = ("distinct", "markers")
     for key in value:
-        if key == "apart":
-            raise refused("has another name now: write distinct", key)
         if key not in keys:
             raise refused(
                 f"is not a known key{nearest(key, keys)}; the keys here are distinct, markers", str(key)

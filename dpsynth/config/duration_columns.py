@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.duration_codec import FORMATS, UNITS, DurationCodec, grain_of, read_durations
-from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
+from dpsynth.config.bins import MAX_DOMAIN_SIZE, ONE_A_VALUE
 from dpsynth.config.declaration import (
     EXPECTED_HELP,
     MISSING_HELP,
@@ -26,7 +26,7 @@ from dpsynth.config.declaration import (
     column_of,
 )
 from dpsynth.config.schema_reading import spanned
-from dpsynth.config.section import EMPTY, Checked, Choice, JsonSchema, Later, Section, refused
+from dpsynth.config.section import EMPTY, Checked, Choice, JsonSchema, Section, refused
 
 _LONGEST = 10**12
 
@@ -64,9 +64,6 @@ class DurationColumn(Section):
     format: Annotated[str, Choice(FORMATS)] = Field(
         default="iso",
         description="iso: ISO 8601, such as P1DT2H30M. A clock, such as HH:MM. Or what a number counts.",
-    )
-    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=NO_BOUNDS_HELP
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
     expected: Expected = Field(default=None, description=EXPECTED_HELP)

@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import prod
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -271,8 +271,6 @@ def release_named(words: str) -> str:
 
 class Spec(Section):
     """A configuration, checked and complete."""
-
-    renamed: ClassVar[Mapping[str, str]] = {"known": "public_marginals", "public": "public_table"}
 
     release: Annotated[
         str, Text(_RELEASE_WORDS, pattern=r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?", longest=100)

@@ -26,7 +26,7 @@ from pydantic_core import ErrorDetails
 
 from dpsynth.config.files.form import named_form
 from dpsynth.config.grammar import Spec
-from dpsynth.config.section import NESTED, NOT_YET, REFUSED, refuse_guessed
+from dpsynth.config.section import NESTED, REFUSED, refuse_guessed
 from dpsynth.config.source import InMemory, Source
 from dpsynth.config.yaml_reader import Document, KeyPath, Value, read_yaml
 from dpsynth.errors import ConfigError
@@ -124,10 +124,6 @@ def dotted(path: KeyPath) -> str:
 
 def _sentence(path: KeyPath, detail: ErrorDetails) -> str:
     key, context = dotted(path), detail.get("ctx", {})
-    if detail["type"] == NOT_YET:
-        what = f" ({context['what']})" if context["what"] else ""
-        allowed = f" Allowed now: {context['allowed']}." if context["allowed"] else " Remove it."
-        return f"not yet supported: {key}{what}.{allowed}"
     if detail["type"] == REFUSED:
         return f"{key} {context['words']}."
     if detail["type"] == "missing":

@@ -225,7 +225,7 @@ _Bounds = Annotated[Literal["private"], Choice(("private",))]
 
 _Within = Annotated[
     Literal["linear", "uniform"],
-    Choice(("linear", "uniform"), renamed=(("sloped", "linear"), ("even", "uniform"))),
+    Choice(("linear", "uniform")),
 ]
 
 _Edges = Annotated[Literal["log"] | Edges, Choice(("equal", "log", "quantiles", "tree"))]

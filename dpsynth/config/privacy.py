@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -282,8 +282,6 @@ Unit = Annotated[
 
 class Split(Section):
     """Shares of the budget by step, together at most 1; or that of the exam alone."""
-
-    renamed: ClassVar[Mapping[str, str]] = {"sums": "statistics"}
 
     domain: _Share = Field(
         default=Decimal(0), description="For what is found of columns: ends, edges, values, beginnings."

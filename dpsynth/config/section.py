@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
@@ -46,8 +45,6 @@ REFUSED = "refused"
 NESTED = "nested"
 """Type of an error that holds those of a value that was validated by itself."""
 
-NOT_YET = "not_yet"
-
 
 def refused(words: str, *path: str | int) -> PydanticCustomError:
     """An error about the value at a path below the one being validated.
@@ -57,11 +54,6 @@ def refused(words: str, *path: str | int) -> PydanticCustomError:
         path: keys from the value being validated down to the one at fault.
     """
     return PydanticCustomError(REFUSED, "{words}", {"words": words, "path": path})
-
-
-def not_yet(what: str = "", allowed: str = "") -> PydanticCustomError:
-    """An error for a feature of the grammar that this version doesn't support."""
-    return PydanticCustomError(NOT_YET, "{what}", {"what": what, "allowed": allowed, "path": ()})
 
 
 def nearest(word: object, known: Collection[str]) -> str:
@@ -89,16 +81,6 @@ def unrepeated(items: Iterable[object], *path: str | int) -> None:
         seen.add(item)
 
 
-def _not_built(value: T | None) -> T | None:
-    if value is None or value is False:
-        return value
-    raise not_yet()
-
-
-Later = Annotated[T | None, AfterValidator(_not_built)]
-"""A key of the grammar that is parsed and validated, then refused as not yet supported."""
-
-
 def without_default(schema: JsonDict) -> None:
     """Drop a default from an editor's schema, as it depends on other keys."""
     schema.pop("default", None)
@@ -108,9 +90,6 @@ class Section(BaseModel):
     """A mapping of the configuration with a fixed set of keys; immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """Keys of earlier versions, and the name of today for each."""
 
     @model_validator(mode="before")
     @classmethod
@@ -123,8 +102,6 @@ class Section(BaseModel):
             found = "has no value" if values is None else "must be a mapping of keys to values"
             raise refused(f"{found}; its keys are {', '.join(known)}")
         for key in values:
-            if key in cls.renamed:
-                raise refused(f"has another name now: write {cls.renamed[key]}", key)
             if key not in known:
                 guess = nearest(key, known)
                 raise refused(f"is not a known key{guess}; the keys here are {', '.join(known)}", key)
@@ -297,15 +274,9 @@ class Choice(Checked):
 
     Attributes:
         allowed: the words.
-        later: words of the grammar that this version doesn't support yet.
-        renamed: former words, and the word of today for each.
-        gone: words whose meaning is gone, and the word that comes nearest to each.
     """
 
     allowed: tuple[str, ...]
-    later: tuple[str, ...] = ()
-    renamed: tuple[tuple[str, str], ...] = ()
-    gone: tuple[tuple[str, str], ...] = ()
 
     def check(self, value: object) -> str:
         """The word."""
@@ -313,34 +284,22 @@ class Choice(Checked):
             raise refused(EMPTY)
         if isinstance(value, str) and value in self.allowed:
             return value
-        if isinstance(value, str) and value in self.later:
-            raise not_yet(value, ", ".join(self.allowed))
-        for former, word in self.renamed:
-            if value == former:
-                raise refused(f"has another word for '{former}' now: write {word}")
-        for former, word in self.gone:
-            if value == former:
-                raise refused(f"has no '{former}' any more: write {word}, which comes nearest to it")
-        guess = nearest(value, (*self.allowed, *self.later)) if isinstance(value, str) else ""
+        guess = nearest(value, self.allowed) if isinstance(value, str) else ""
         raise refused(f"must be {one_of(self.allowed)}{guess}")
 
     def json_schema(self) -> JsonSchema:
-        """An enumeration, of the words for later too."""
-        return {"type": "string", "enum": [*self.allowed, *self.later]}
+        """An enumeration of the words."""
+        return {"type": "string", "enum": [*self.allowed]}
 
 
 @dataclass(frozen=True)
 class Flag(Checked):
-    """True or false; ``later`` refuses true as not yet supported."""
-
-    later: bool = False
+    """True or false."""
 
     def check(self, value: object) -> bool:
         """The truth value."""
         if not isinstance(value, bool):
             raise refused(EMPTY if value is None else "must be true or false")
-        if value and self.later:
-            raise not_yet("true")
         return value
 
     def json_schema(self) -> JsonSchema:

@@ -56,9 +56,6 @@ _LISTED = (
 METHODS: Mapping[str, Method] = {method.name: method for method in _LISTED}
 """Methods by name, in the order in which messages list them."""
 
-FORMER = (("aim_gdp", "aim"),)
-"""Methods that are gone, and the one to write in place of each."""
-
 MAX_WAYS = 6
 """Largest number of columns of a marginal in a workload."""
 
@@ -125,7 +122,7 @@ class WorkloadSpec(Section):
 class Structure(Section):
     """The choice of the marginals to measure."""
 
-    method: Annotated[str, Choice(tuple(METHODS), gone=FORMER)] = Field(
+    method: Annotated[str, Choice(tuple(METHODS))] = Field(
         default="auto", description=" ".join(f"{m.name} {m.does}." for m in METHODS.values())
     )
     workload: WorkloadSpec | None = Field(

@@ -13,9 +13,8 @@ The file is one JSON object a line, each line synced before the next step:
     {"kind": "held", "holder": "...", "file": 123, ...}     each time that a run goes on with it
     {"kind": "paused", "at": "..."}                         each time that the release waits for its owner
 
-An answer is an array of integers or, since format 3, a list of texts. Since format 4 the file has the
-ledger's name of the run that goes on with it, and its own number in the file system. A copy has another
-number, so copies are noticed. Since format 5 it says when the release was paused, and at which step.
+An answer is an array of integers or a list of texts. The file has the ledger's name of the run that goes on
+with it, and its own number in the file system. A copy has another number, so copies are noticed.
 
 An older copy that is put back lacks charges. Where the file system takes extended attributes, the file is
 marked with the number of its charges after each is synced, before noise is drawn. Whatever replaces the
@@ -52,8 +51,6 @@ from dpsynth.accounting.events import RecordedEvent
 from dpsynth.errors import DpsynthError
 
 FORMAT = 5
-_READABLE = (2, 3, 4, FORMAT)
-_WITH_HOLDERS = (4, FORMAT)
 _MARK = "user.dpsynth.charges"
 
 Fence = Callable[[], None]
@@ -193,7 +190,7 @@ class Journal:
             header, *rest = records
             if header["kind"] != "open":
                 raise ValueError("not a journal")
-            if header["format"] not in _READABLE:
+            if header["format"] != FORMAT:
                 file.close()
                 raise DpsynthError(
                     f"The journal {path} was written by another version of dpsynth (format "
@@ -264,15 +261,14 @@ class Journal:
         """True if the file has every charge that was ever made to its release.
 
         That is so if the ledger's current run wrote to this file, no run on record wrote to another, and the
-        file has its mark and as many charges: it is no copy, and none was resumed or put back. A journal
-        begun before format 4 gives False.
+        file has its mark and as many charges: it is no copy, and none was resumed or put back.
 
         Args:
             holder: the run that the ledger lets go on.
         """
         file = os.fstat(self._file.fileno()).st_ino
         runs, files = {run for run, _ in self.holders}, {number for _, number in self.holders}
-        known = self.header["format"] in _WITH_HOLDERS and holder in runs and files == {file}
+        known = holder in runs and files == {file}
         return known and not self.lacks_charges and not (self.marked and self._mark is None)
 
     @property

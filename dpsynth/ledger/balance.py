@@ -129,17 +129,13 @@ def _found(table: Table, of_source: Sequence[str], accounts: Sequence[Balance], 
             )
     name = name_of(table.source)
     taken = next((a for a in accounts if a.dataset == name), None)
-    unlocated = [a.dataset for a in accounts if a.predates_sources]
-    if taken is not None or unlocated:
-        known = (
-            f"has a dataset '{name}' of {', '.join(sorted(taken.sources)) or 'a table that is not recorded'}"
-            if taken is not None
-            else f"has datasets from a time when it did not record their sources: {_listed(unlocated)}"
-        )
+    if taken is not None:
+        of = ", ".join(sorted(taken.sources)) or "a table that is not recorded"
         raise ConfigError(
-            f"The ledger {ledger} does not know {table.source}, and {known}. If the same people are in "
-            "it, as where a table was moved or renamed, write its name as ledger.dataset; if this table is "
-            f"about other people, give it a name of its own there. {_UNCHARGED}"
+            f"The ledger {ledger} does not know {table.source}, and has a dataset '{name}' of {of}. "
+            "If the same people are in it, as where a table was moved or renamed, write its name as "
+            "ledger.dataset; if this table is about other people, give it a name of its own there. "
+            f"{_UNCHARGED}"
         )
     return name
 
@@ -279,10 +275,9 @@ class ReleaseEntry:
         created, ended: UTC dates of the reservation and of the end.
         events: of its journal; empty until it has ended, or where no journal was found.
         reason: the reason why it was abandoned.
-        holder: the run that may ask and settle; empty for one reserved before format 4 and not resumed since.
-        digest: digest of the journal that it was closed with; empty where it was not closed, or before
-            format 4.
-        source: the table's resolved path or address; "" for a table in memory, None before format 5.
+        holder: the run that may ask and settle.
+        digest: digest of the journal that it was closed with; empty where it was not closed.
+        source: the table's resolved path or address; "" for a table in memory.
         other_people: the declared reason why the source may have another account; empty where none was given.
         audiences: as reserved.
         changed: the change of the account's unit that came after it; None where there was none.
@@ -304,7 +299,7 @@ class ReleaseEntry:
     reason: str = ""
     holder: str = ""
     digest: str = ""
-    source: str | None = None
+    source: str = ""
     other_people: str = ""
     audiences: Audiences = ()
     changed: UnitChange | None = None
@@ -396,13 +391,8 @@ class Balance:
 
     @property
     def sources(self) -> frozenset[str]:
-        """The sources that were released; those of tables in memory, and before format 5, are not known."""
+        """The sources that were released; those of tables in memory are not known."""
         return frozenset(r.source for r in self.releases if r.source)
-
-    @property
-    def predates_sources(self) -> bool:
-        """True if all releases are from before format 5, so that no source is known."""
-        return all(r.source is None for r in self.releases)
 
     @property
     def bound(self) -> Figures:

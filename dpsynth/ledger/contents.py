@@ -42,12 +42,6 @@ from dpsynth.ledger.privacy_filter import (
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, RecursionError, ZeroDivisionError)
 """The errors that reading a damaged row may raise."""
 
-_BEFORE = "0"
-"""The approximate delta of rows of format 2, which have no such field; older rows call it ``lapse``."""
-
-_UNSAID = ""
-"""The holder and the digest of rows before format 4, and the declaration of rows before format 5."""
-
 _NO_FRACTION = "has a figure that is no fraction"
 
 _RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
@@ -82,12 +76,7 @@ def of_reservation(entry: Reservation) -> dict[str, object]:
         "holder": entry.holder,
         "source": entry.source,
         "other_people": entry.other_people,
-        # Only where there are some: an account without them stays readable by earlier versions.
-        **(
-            {"audiences": {name: str(epsilon) for name, epsilon in entry.audiences}}
-            if entry.audiences
-            else {}
-        ),
+        "audiences": {name: str(epsilon) for name, epsilon in entry.audiences},
     }
 
 
@@ -129,7 +118,7 @@ def facts(row: Row) -> Mapping[str, object]:
 def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseEntry:
     """The release of a reservation's row."""
     cost, part, occasion = _cost(content["cost"]), content["part"], content["occasion"]
-    audiences = read(content, "audiences", dict) if "audiences" in content else {}
+    audiences = read(content, "audiences", dict)
     entry = ReleaseEntry(
         release_id=str(row.release_id),
         dataset=row.dataset,
@@ -142,9 +131,9 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
         reserved=cost,
         cost=cost,
         created=created,
-        holder=_word(content, "holder"),
-        source=read(content, "source", str) if "source" in content else None,
-        other_people=_word(content, "other_people"),
+        holder=read(content, "holder", str),
+        source=read(content, "source", str),
+        other_people=read(content, "other_people", str),
         audiences=tuple(
             sorted(((str(name), _rational(e)) for name, e in audiences.items()), key=lambda one: one[1])
         ),
@@ -163,7 +152,7 @@ def resumed(row: Row, content: Mapping[str, object], recorded: ReleaseEntry | No
 
 def holder_of(last: Row) -> str | None:
     """The run that may go on with a release, by the last row about it; None once it has ended."""
-    return _word(facts(last), "holder") if state_after(last) == "reserved" else None
+    return read(facts(last), "holder", str) if state_after(last) == "reserved" else None
 
 
 def state_after(last: Row) -> State:
@@ -185,12 +174,11 @@ def ended(
     return replace(
         recorded,
         state=state_after(row),
-        # Rows of earlier versions may hold less.
         cost=charge(recorded.reserved, cost),
         ended=created,
         events=tuple(events),
         reason=read(content, "reason", str),
-        digest=_word(content, "digest"),
+        digest=read(content, "digest", str),
     )
 
 
@@ -198,7 +186,7 @@ def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filt
     """The cap that a row puts in force, which a filter must be able to keep to."""
     cap, approximate_share = (
         _amount(read(content, "cap", dict)),
-        _rational(content.get("approximate_share", content.get("lapses", _BEFORE))),
+        _rational(content["approximate_share"]),
     )
     if cap.delta >= 1 or approximate_share >= 1 or (not cap.delta if kind.needs_delta else approximate_share):
         raise MalformedContent("has a cap that the filter can't keep to")
@@ -226,10 +214,6 @@ def read(content: Mapping[str, object], key: str, kind: type[T]) -> T:
     return value
 
 
-def _word(content: Mapping[str, object], key: str) -> str:
-    return read(content, key, str) if key in content else _UNSAID
-
-
 def _amount_json(amount: Amount) -> dict[str, str]:
     return {"epsilon": str(amount.epsilon), "delta": str(amount.delta)}
 
@@ -255,7 +239,7 @@ def _cost(record: object) -> Cost:
     return _cost_of(
         *map(_figure, (record["epsilon"], record["delta"], record["rho"])),
         None if half is None else _figure(half),
-        _figure(record.get("approximate_delta", record.get("lapse", _BEFORE))),
+        _figure(record["approximate_delta"]),
     )
 
 

@@ -578,7 +578,7 @@ class Ledger:
                 has ended otherwise, was never reserved, or the ledger can't be used.
         """
         with self._ending(release_id) as (page, recorded):
-            if recorded.state == "closed" and recorded.digest not in ("", digest):
+            if recorded.state == "closed" and recorded.digest != digest:
                 raise taken_over(release_id, recorded.state)
             said = recorded.reserved if cost is None else cost
             charged = charge(recorded.reserved, said)

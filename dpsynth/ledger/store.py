@@ -30,7 +30,6 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    case,
     create_engine,
     event,
     insert,
@@ -49,14 +48,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
 
 
-FORMAT = 5
-
-FORMAT_OF_UNITS = 6
-
-FORMATS = (2, 3, 4, FORMAT, FORMAT_OF_UNITS)
-"""Formats that are read. Format 2 has no approximate deltas, format 3 no holders and digests, and format 4 no
-sources of tables; the first row that is added makes each of them format 5. A ledger in which a unit was
-changed is of format 6. No earlier version reads it: it would count releases of rows as those of persons."""
+FORMAT = 6
+"""The format of the tables and of their rows' content; no other is read."""
 
 _tables = MetaData()
 
@@ -108,11 +101,11 @@ def present(connection: Connection, name: str, *, own_file: bool) -> bool:
             )
         return False
     formats = list(connection.scalars(select(_ledger.c.format)))
-    if len(formats) != 1 or formats[0] not in FORMATS:
+    if formats != [FORMAT]:
         stated = formats[0] if len(formats) == 1 else "?"
         raise ConfigError(
-            f"The ledger {name} is in format {stated}, and this version of dpsynth reads formats "
-            f"{FORMATS[0]} to {FORMATS[-1]}. Use the version that wrote it, or begin another ledger, with "
+            f"The ledger {name} is in format {stated}, and this version of dpsynth reads format {FORMAT}. "
+            "Use the version that wrote it, or begin another ledger, with "
             "caps that allow for what was spent."
         )
     return True
@@ -175,11 +168,7 @@ def append(
     row = chained(last, kind, dataset, release_id, facts, created)
     names = [column.name for column in _rows.columns]
     connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
-    # An older version would omit approximate deltas from its sums, would settle for any run, and would open
-    # an account for each name of a config.
-    least = FORMAT_OF_UNITS if kind == "unit" else FORMAT
-    kept = case((_ledger.c.format > least, _ledger.c.format), else_=least)
-    connection.execute(update(_ledger).values(format=kept, rows=row.number, hash=row.hash))
+    connection.execute(update(_ledger).values(rows=row.number, hash=row.hash))
     return row
 
 

@@ -235,7 +235,7 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
             discard(partial_of(folder, begun.release_id))
             journal = _shown_again(inputs.compiled, folder, entry, tell)
         if entry.state == "closed":
-            if entry.digest not in ("", journal.digest):
+            if entry.digest != journal.digest:
                 raise taken_over(entry.release_id, entry.state)
         elif entry.holder != holder:
             _take(ledger, entry.release_id, journal, holder)

@@ -166,10 +166,6 @@ REFUSED = [
     ),
     ("{type: boolean, missing: {distinct: []}}", "columns.x.missing.distinct is missing; list the texts"),
     (
-        "{type: boolean, missing: {apart: [a]}}",
-        "columns.x.missing.apart has another name now: write distinct",
-    ),
-    (
         "{type: boolean, missing: {distincts: [a]}}",
         "columns.x.missing.distincts is not a known key (did you mean 'distinct'?)",
     ),

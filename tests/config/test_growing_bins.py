@@ -106,14 +106,6 @@ def test_few_whole_numbers_have_a_bin_each(load_column, declared):
         ("type: number, min: 0, max: 90, bins: 2, edges: log", "x.bins must be at least 3 with edges: log"),
         ("type: number, max: 90, edges: log", "x.min is missing"),
         ("type: number, min: 0, max: 90, within: middle", "x.within must be linear or uniform"),
-        (
-            "type: number, min: 0, max: 90, within: sloped",
-            "'sloped' now: write linear",
-        ),
-        (
-            "type: integer, min: 0, max: 9, within: even",
-            "'even' now: write uniform",
-        ),
     ],
 )
 def test_what_contradicts_bins_that_grow_is_refused(load_column, declared, words):

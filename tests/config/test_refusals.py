@@ -219,8 +219,6 @@ REPLACED = [
 ADDED = [
     ("columns: {}", 8, "the key columns is given twice"),
     ("colums: {}", 8, "colums is not a known key (did you mean 'columns'?)"),
-    ("known: []", 8, "known has another name now: write public_marginals"),
-    ("public: {path: a.csv}", 8, "public has another name now: write public_table"),
     ("release: ../x", 8, "release must be a name of letters"),
     ("release: .x", 8, "release must be a name of letters"),
     ("release: x.", 8, "release must be a name of letters"),
@@ -514,11 +512,6 @@ ADDED = [
     ),
 ]
 
-LATER = [
-    ("columns", "columns:\n  c: {type: date, bounds: private}", "columns.c.bounds"),
-    ("columns", "columns:\n  c: {type: duration, bounds: private}", "columns.c.bounds"),
-]
-
 
 def message_of(load, *args, **kwargs):
     with pytest.raises(ConfigError) as caught:
@@ -543,19 +536,6 @@ def test_a_bad_section_is_refused(load_with, added, line, words):
     message = message_of(load_with, added)
     assert words in message
     assert f"small.yaml, line {line}:" in message
-
-
-@pytest.mark.parametrize(("section", "text", "key"), LATER)
-def test_what_is_not_built_yet_is_refused_and_never_ignored(load_text, section, text, key):
-    whole = {
-        "source": "source: {path: a.csv}",
-        "privacy": "privacy: {epsilon: 1}",
-        "columns": "columns:\n  age: {type: integer, min: 0, max: 9}\n  sex: {type: boolean}",
-    }
-    whole[section] = text
-    message = message_of(load_text, "\n".join(whole.values()) + "\n")
-    assert f"not yet supported: {key}" in message
-    assert "hunter2" not in message
 
 
 MONTHLY = "period: {column: visited, every: month}\n"
@@ -591,13 +571,6 @@ def test_a_cron_that_starts_with_a_star_asks_for_quotes(load_with):
     message = message_of(load_with, "schedule:\n  cron: */5 * * * *\n  timezone: UTC\n")
     assert "line 9" in message and "Put a value that starts with '*' or '&' in quotes" in message
     load_with("schedule:\n  cron: '*/5 * * * *'\n  timezone: UTC\n")
-
-
-@pytest.mark.parametrize("structure", ["structure: aim_gdp\n", "structure: {method: aim_gdp}\n"])
-def test_a_method_that_is_gone_is_refused_with_the_one_that_stays(load_with, structure):
-    message = message_of(load_with, structure)
-    assert "structure.method has no 'aim_gdp' any more: write aim" in message
-    load_with("structure: aim\n")
 
 
 @pytest.mark.parametrize(

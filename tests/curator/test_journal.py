@@ -185,20 +185,14 @@ def test_a_damaged_line_that_is_not_the_last_is_refused_and_changes_nothing(path
     assert path.read_bytes() == broken
 
 
-def test_a_journal_of_another_version_is_refused_as_such_and_stays_as_it_was(path):
-    other = filled(path).read_bytes().replace(b'"format":5', b'"format":1')
+@pytest.mark.parametrize("number", [4, 6])
+def test_a_journal_of_another_version_is_refused_as_such_and_stays_as_it_was(path, number):
+    other = filled(path).read_bytes().replace(b'"format":5', f'"format":{number}'.encode())
     path.write_bytes(other)
     for _ in range(2):
-        with pytest.raises(DpsynthError, match=r"format 1; this one reads 5.* stays charged"):
+        with pytest.raises(DpsynthError, match=rf"format {number}; this one reads 5.* stays charged"):
             Journal.open(path)
     assert path.read_bytes() == other
-
-
-@pytest.mark.parametrize("older", [2, 3, 4])
-def test_a_journal_of_an_older_format_is_read_as_ever(path, older):
-    path.write_bytes(filled(path).read_bytes().replace(b'"format":5', f'"format":{older}'.encode()))
-    for found, answer in zip(replay(Journal.open(path)), ANSWERS, strict=True):
-        np.testing.assert_array_equal(found, answer)
 
 
 def test_a_pause_is_on_record_until_the_next_question_is_charged(path):

@@ -129,17 +129,6 @@ def test_an_older_journal_would_pass_without_its_mark(path: Path, monkeypatch: p
     assert put_back(path, "into the same file").has_all_of("one")
 
 
-@pytest.mark.parametrize(("written", "whole"), [(2, False), (3, False), (4, True), (5, True)])
-def test_a_journal_from_before_holders_were_recorded_may_be_a_copy(
-    path: Path, written: int, whole: bool
-) -> None:
-    journal = begun(path)
-    journal.hold("one")
-    journal.close()
-    path.write_bytes(path.read_bytes().replace(b'"format":5', f'"format":{written}'.encode()))
-    assert Journal.open(path).has_all_of("one") is whole
-
-
 def test_the_fence_is_asked_before_each_charge_and_for_no_recorded_answer(path: Path) -> None:
     passed: list[int] = []
     journal = begun(path)

@@ -39,12 +39,6 @@ def test_an_account_keeps_a_half_of_its_delta_for_approximate_deltas_at_most() -
     assert asking("r1", "1", "0").approximate_share == 0
 
 
-def test_an_account_predates_sources_if_all_its_releases_do() -> None:
-    old, new = (replace(first_entry(ASK, DAY), source=source) for source in (None, ""))
-    assert replace(EMPTY, releases=(old, old)).predates_sources
-    assert not replace(EMPTY, releases=(old, new)).predates_sources
-
-
 @pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 4)])
 def test_the_epsilon_used_is_that_at_the_delta_that_is_left_beside_the_approximate_ones(share) -> None:
     account = replace(

@@ -10,12 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import text
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import ConfigError
 from dpsynth.ledger import balance as identity
-from dpsynth.ledger import store as tables
 from dpsynth.ledger.balance import Reservation, Table, name_of
 from dpsynth.ledger.ledger import Ledger
 from tests.ledger.forging import chained_anew, store
@@ -153,38 +151,6 @@ def test_of_two_first_releases_at_once_both_count_in_one_account(database: str) 
     assert sorted(accounts(Ledger(database))["visits"]) == [f"r{i}" for i in range(8)]
 
 
-def as_format_4(ledger: Ledger) -> None:
-    """Rows as they were written before the ledger knew sources."""
-    old = []
-    for row in ledger.rows():
-        content = json.loads(row.content)
-        for later in ("source", "other_people"):
-            content.pop(later, None)
-        old.append(replace(row, content=json.dumps(content)))
-    store(ledger, chained_anew(old))
-    with ledger._store.transaction() as connection:
-        connection.execute(text("UPDATE dpsynth_ledger SET format = 4"))
-
-
-def test_a_ledger_from_before_sources_opens_and_its_tables_are_found_by_their_releases(
-    ledger: Ledger,
-) -> None:
-    ledger.reserve(asking("r1", dataset="a config", release="a config"))
-    as_format_4(ledger)
-    assert ledger.verify().problems == () and ledger.balances()[0].predates_sources
-    # A config of another name, which may be a copy: nobody can tell.
-    with pytest.raises(ConfigError, match="did not record their sources: 'a config'"):
-        ledger.reserve(undeclared("r2", release="copy"))
-    # The config of before, which named no dataset: its account was named after it.
-    ledger.reserve(undeclared("r2"))
-    # Its source is on record now, and so is found from the copy.
-    ledger.reserve(undeclared("r3", release="copy"))
-    assert accounts(ledger) == {"a config": ["r1", "r2", "r3"]}
-    assert ledger.verify().problems == ()
-    with ledger._store.transaction() as connection:
-        assert connection.execute(text("SELECT format FROM dpsynth_ledger")).scalar_one() == tables.FORMAT
-
-
 def test_rows_whose_source_makes_no_sense_are_refused_though_their_hashes_are_right(ledger: Ledger) -> None:
     ledger.reserve(undeclared("r1"))
     first, second = ledger.rows()
@@ -242,18 +208,16 @@ def test_the_cap_of_a_config_that_states_none_is_the_recorded_one(ledger: Ledger
 
 
 def known(dataset: str, *releases: str, sources: tuple[str, ...] = ()) -> SimpleNamespace:
-    """An account as far as names are concerned; one without sources is from before they were recorded."""
+    """An account as far as names are concerned; one without sources is of tables in memory."""
     of = [SimpleNamespace(release=release) for release in releases]
-    return SimpleNamespace(
-        dataset=dataset, releases=of, sources=frozenset(sources), predates_sources=not sources
-    )
+    return SimpleNamespace(dataset=dataset, releases=of, sources=frozenset(sources))
 
 
-def test_a_new_table_is_no_concern_of_accounts_whose_sources_are_known() -> None:
-    others = [known("a", "x", sources=("/a.csv",)), known("b", "y", sources=("/b.csv",))]
+def test_a_new_table_is_no_concern_of_accounts_of_other_names_and_releases() -> None:
+    others = [known("a", "x", sources=("/a.csv",)), known("b", "y")]
     assert identity.dataset_of(Table("", VISITS, "new"), others, "l") == "visits"
-    with pytest.raises(ConfigError, match="did not record their sources: 'c'"):
-        identity.dataset_of(Table("", VISITS, "new"), [*others, known("c", "z")], "l")
+    with pytest.raises(ConfigError, match=r"has a dataset 'visits' of a table that is not recorded"):
+        identity.dataset_of(Table("", VISITS, "new"), [*others, known("visits", "z")], "l")
 
 
 def test_one_release_of_its_name_among_others_tells_the_account() -> None:

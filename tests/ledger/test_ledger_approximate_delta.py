@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from sqlalchemy import text
 
 from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.amount import Amount
@@ -16,7 +15,6 @@ from dpsynth.accounting.events import GaussianEvent, RecordedEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.partition_selection import ThresholdEvent
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.ledger import store as tables
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.privacy_filter import Filter
 from dpsynth.ledger.refusals import check_counted
@@ -30,7 +28,6 @@ from tests.ledger.reservations import (
     account,
     asking,
     seeking,
-    sought_cost,
 )
 from tests.ledger.test_ledger_forgeries import with_cost, with_facts
 
@@ -120,42 +117,6 @@ def test_a_pure_release_that_finds_values_counts_by_epsilon_and_delta(ledger: Le
         1,
         asked.cost.approximate_delta,
     )
-
-
-def as_format_2(ledger: Ledger) -> None:
-    """Rows as they were written before there were lapses."""
-    old = []
-    for row in ledger.rows():
-        content = json.loads(row.content)
-        for later in ("approximate_share", "holder", "digest", "source", "other_people"):
-            content.pop(later, None)
-        if "cost" in content:
-            assert content["cost"].pop("approximate_delta") == "0"
-        old.append(replace(row, content=json.dumps(content)))
-    store(ledger, chained_anew(old))
-    with ledger._store.transaction() as connection:
-        connection.execute(text("UPDATE dpsynth_ledger SET format = 2"))
-
-
-def stated_format(ledger: Ledger) -> int:
-    with ledger._store.transaction() as connection:
-        return int(connection.execute(text("SELECT format FROM dpsynth_ledger")).scalar_one())
-
-
-def test_a_ledger_from_before_lapses_opens_and_goes_on(ledger: Ledger) -> None:
-    ledger.reserve(seeking("r1", share=NONE))
-    ledger.reserve(seeking("r2", share=NONE))
-    ledger.settle("r1", sought_cost(Fraction(1, 2), share=NONE), EVENTS)
-    before = account(ledger)
-    as_format_2(ledger)
-    releases = tuple(replace(release, source=None) for release in before.releases)
-    assert account(ledger) == replace(before, releases=releases) and stated_format(ledger) == 2
-    assert ledger.verify().problems == () and account(ledger).approximate_share == 0
-    ledger.change_cap("people", LARGE_CAP, "values are sought", TENTH)
-    assert stated_format(ledger) == tables.FORMAT == 5
-    ledger.reserve(seeking("r3", share=TENTH))
-    assert account(ledger).left[1] == LARGE_CAP.delta / 10 - Fraction(1, 10**8)
-    assert ledger.verify().problems == ()
 
 
 def test_rows_whose_lapses_make_no_sense_are_refused_though_their_hashes_are_right(ledger: Ledger) -> None:

@@ -88,10 +88,10 @@ def test_a_cell_that_is_changed_by_hand_is_found(ledger: Ledger, column: str) ->
         ("DROP TABLE dpsynth_rows", "dpsynth_rows"),
         ("DROP TABLE dpsynth_ledger", "the table dpsynth_ledger is gone"),
         ("DELETE FROM dpsynth_ledger", r"format \?"),
-        ("INSERT INTO dpsynth_ledger VALUES (6, 0, '')", r"format \?"),
+        ("INSERT INTO dpsynth_ledger VALUES (7, 0, '')", r"format \?"),
         (
             "UPDATE dpsynth_ledger SET format = 7",
-            "is in format 7, and this version of dpsynth reads formats 2 to 6",
+            "is in format 7, and this version of dpsynth reads format 6",
         ),
         (
             "UPDATE dpsynth_ledger SET rows = 6",

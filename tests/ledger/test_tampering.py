@@ -25,7 +25,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.ledger.chain import FIRST, Row, broken_link, broken_links, chained
 from dpsynth.ledger.contents import problems_of
 from dpsynth.ledger.ledger import HeadFile, Ledger
-from dpsynth.ledger.store import FORMATS, _prepare_sqlite
+from dpsynth.ledger.store import FORMAT, _prepare_sqlite
 from tests.examples import cases
 from tests.ledger.forging import chained_anew
 from tests.ledger.reservations import EVENTS, asking, cost, month
@@ -252,7 +252,7 @@ def outcome(stored: bytes, kept: Kept) -> str:
         rows, form, counted, hashed = read(stored)
     except (sqlite3.Error, ValueError) as error:
         return f"found: {type(error).__name__}"
-    if form not in FORMATS or next(broken_links(rows, counted, hashed), None):
+    if form != FORMAT or next(broken_links(rows, counted, hashed), None):
         return "found: in the chain"
     assert tuple(rows) == kept.rows
     return "the same rows"

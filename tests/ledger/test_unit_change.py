@@ -19,7 +19,6 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger import balance as balances
-from dpsynth.ledger import store as tables
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.views import account_view, facts, guarantee_in_words, unit_change_in_words
@@ -240,20 +239,6 @@ def test_the_declared_number_of_rows_is_kept_from_then_on_and_rows_are_refused(q
     assert quick.reserve(asking("r1")).state == "closed"
     quick.settle("r1", cost("0.1"), EVENTS)
     assert quick.reserve(asking("r2", unit=replace(PERSONS, max_rows=2).unit)).changed is None
-
-
-def test_a_ledger_with_a_changed_unit_is_not_read_by_versions_that_would_count_it_wrong(
-    quick: Ledger,
-) -> None:
-    def form() -> object:
-        with quick._store.transaction() as connection:
-            return connection.exec_driver_sql("SELECT format FROM dpsynth_ledger").scalar()
-
-    released(quick, asking("r1"))
-    assert form() == tables.FORMAT
-    quick.change_unit("people", PERSONS, 4, WHY)
-    quick.reserve(asking("r2", unit=PERSONS.unit))
-    assert form() == tables.FORMAT_OF_UNITS
 
 
 @pytest.mark.parametrize(

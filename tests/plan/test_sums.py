@@ -11,7 +11,6 @@ from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.noises import noise_named
 from dpsynth.columns.numeric_codec import NumericCodec
 from dpsynth.config import compiled, from_mapping
-from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.plan.questions import (
     BinnedNumbers,
@@ -157,11 +156,6 @@ def test_sums_and_finer_counts_share_what_statistics_have(privacy):
     assert sum(Fraction(step.cost) for step in plan.steps) == pytest.approx(float(plan.budget), rel=1e-12)
     assert plan.own.number == 3 and plan.own.price == plan.budget * plan.shares.statistics
     assert plan.shares.statistics == Fraction(3, 20) and plan.own.columns == {"cost"}
-
-
-def test_the_share_of_sums_has_another_name_and_the_error_names_it():
-    with pytest.raises(DpsynthError, match=r"privacy\.split\.sums has another name now: write statistics"):
-        plan_of(QUANTILES, privacy={"epsilon": 1, "split": {"one_way": 0.5, "sums": 0.1, "marginals": 0.3}})
 
 
 def test_other_levels_are_other_questions_and_the_same_in_two_tables_are_asked_once():

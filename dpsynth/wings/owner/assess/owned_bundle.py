@@ -102,7 +102,7 @@ class OwnedBundle:
 
     @property
     def form(self) -> FileForm | None:
-        """The form of the private table's file; None if it was no file, or if an older version didn't say.
+        """The form of the private table's file; None if it was no file.
 
         Raises:
             ConfigError: the manifest is damaged.
