@@ -62,7 +62,10 @@ def test_a_release_is_planned_run_verified_and_asked_without_any_wing(place: Pat
     assert done.returncode == 0, done.stderr
     bundle = done.stdout.splitlines()[-1]
     manifest = json.loads((place / bundle / "public" / "manifest.json").read_text())
-    assert manifest["synthetic_rows"] > 0
+    assert manifest["synthetic_rows"] > 0 and "croissant.json" not in manifest["files"]
+    for page in ("README.md", "report.html"):
+        assert "croissant" not in (place / bundle / "public" / page).read_text()
+    assert not (place / bundle).parent.joinpath("index.html").exists()
     for words in (["verify", bundle], ["query", bundle, "mean(age) by sex"], ["ledger", "show"]):
         asked = run(place, COMMAND, *words)
         assert asked.returncode == 0, (words, asked.stdout, asked.stderr)
@@ -98,5 +101,6 @@ def test_no_wing_is_loaded_by_what_needs_none(place: Path, words: list[str]) -> 
     )
     asked = run(place, told, *words, without=False)
     loaded = asked.stdout.splitlines()[-1]
-    # Whether this table was checked is asked of the owner's wing, in one module of it.
-    assert loaded == ("['dpsynth.wings.owner.checked_mark']" if words[0] == "run" else "[]"), asked.stderr
+    # A run asks the owner's wing if this table was checked, and the wing of proof for two files.
+    used = ["owner.checked_mark", "proof.croissant", "proof.dataset_page"] if words[0] == "run" else []
+    assert loaded == str([f"dpsynth.wings.{name}" for name in used]), asked.stderr

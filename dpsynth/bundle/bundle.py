@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dpsynth.bundle import croissant
 from dpsynth.bundle import publication as audiences
 from dpsynth.bundle.csv_files import number_texts, write_csv
 from dpsynth.bundle.manifest import file_facts, manifest, manifest_text
@@ -44,6 +43,7 @@ from dpsynth.statistics import exam, finer_quantiles
 from dpsynth.statistics.structure_tree import group_labels
 from dpsynth.statistics.summed_means import sums_file
 from dpsynth.strategy.evidence.evidence import FORMAT
+from dpsynth.wing import Point
 
 _SCHEMA = pa.schema(
     [
@@ -163,6 +163,9 @@ def write_measurements(
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
 
+CATALOGUES: Point[Mapping[str, Callable[[Mapping[str, object]], str]]] = Point("catalogues")
+"""Descriptions of a bundle for catalogues of data: the text of each file, by its name, from the manifest."""
+
 
 def write_public(folder: Path, publication: Publication, key: SigningKey | None = None) -> None:
     """Write every public file into a folder that holds the synthetic table, and sync each.
@@ -184,15 +187,17 @@ def write_public(folder: Path, publication: Publication, key: SigningKey | None 
             "written into it."
         )
     names = list(_write_tables(folder, publication))
-    (folder / "README.md").write_text(readme_text(publication), encoding="utf-8", newline="\n")
-    source = report_source(folder, manifest(publication, {}), names)
+    catalogues = CATALOGUES.filled() or {}
+    (folder / "README.md").write_text(readme_text(publication, catalogues), encoding="utf-8", newline="\n")
+    source = report_source(folder, manifest(publication, {}), [*names, *catalogues])
     (folder / REPORT).write_text(report_html(source), encoding="utf-8", newline="\n")
     names += [REPORT, "README.md"]
     # A large table is read once for its checksum.
     facts = file_facts(folder, names)
     described = {**source.manifest, "files": facts}
-    (folder / croissant.FILE).write_text(croissant.croissant_text(described), encoding="utf-8", newline="\n")
-    facts |= file_facts(folder, [croissant.FILE])
+    for name, text_of in catalogues.items():
+        (folder / name).write_text(text_of(described), encoding="utf-8", newline="\n")
+    facts |= file_facts(folder, list(catalogues))
     for name in facts:
         _sync(folder / name)
     _write_text(folder / MANIFEST, manifest_text(manifest(publication, facts)))

@@ -11,7 +11,7 @@ Invariant: the page is shown in a frame of its own that runs no script and reach
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -177,8 +177,13 @@ def _labels(source: ReportSource, column: str) -> int:
     return len(cast(Sequence[str], source.modelled[column]["labels"]))
 
 
-def readme_text(publication: Publication) -> str:
-    """The recipient's README."""
+def readme_text(publication: Publication, catalogues: Collection[str]) -> str:
+    """The recipient's README.
+
+    Args:
+        publication: the content of the bundle.
+        catalogues: names of the files for catalogues of data.
+    """
     kinds = publication.layout.kinds
     described = [
         (part.name, type_name(part, kinds[part.name]), _values_in_words(part), _missing_in_words(part))
@@ -190,6 +195,7 @@ def readme_text(publication: Publication) -> str:
         .render(
             explanation.shared_by_pages(publication),
             columns=described,
+            catalogues=catalogues,
             table_texts=[name for name in table_names(publication.synthetic.names) if ".csv" in name],
             parts=sum(name.endswith(".parquet") for name in publication.synthetic.names),
         )

@@ -18,7 +18,6 @@ from dpsynth.accounting import events
 from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle import Publication, StatisticTable, commit, write_public
-from dpsynth.bundle.dataset_page import PAGE, write_dataset_page
 from dpsynth.bundle.publication import BundleAudience, Views
 from dpsynth.columns.finished_table import CodedRows
 from dpsynth.columns.layout import Layout
@@ -82,6 +81,9 @@ class MakeViews(Protocol):
 
 
 VIEWS: Point[MakeViews] = Point("views")
+
+PAGE_OF_RELEASES: Point[Callable[[Path], None]] = Point("page of releases")
+"""Writes the page of all releases of a name, into the folder that holds a folder for each."""
 
 
 def views_in(publish: Publish, layout: Layout, table: SyntheticTable, release_id: str) -> Views | None:
@@ -251,11 +253,13 @@ def publish(run: ReleaseRun, tell: Tell) -> None:
     """
     if not run.published:
         commit(run.partial, run.final)
-    if run.rehearsal:
+    write_page = None if run.rehearsal else PAGE_OF_RELEASES.filled()
+    if write_page is None:
         return
+    folder = run.final.parent
     try:
-        with alone_in(run.final.parent):
-            write_dataset_page(run.final.parent)
+        with alone_in(folder):
+            write_page(folder)
     except OSError as error:
-        page = run.final.parent / PAGE
-        tell(f"The page {page} was not updated: {error.strerror}. The next release writes it.")
+        words = f"The page of all releases in {folder} was not updated: {error.strerror}."
+        tell(f"{words} The next release writes it.")

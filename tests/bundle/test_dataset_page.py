@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from dpsynth.accounting.events import Guarantee
-from dpsynth.bundle.dataset_page import (
+from dpsynth.bundle.publication import BundleAudience
+from dpsynth.columns.slices import Slice
+from dpsynth.wings.proof.dataset_page import (
     PAGE,
     Listed,
     Point,
@@ -19,8 +21,6 @@ from dpsynth.bundle.dataset_page import (
     listed_releases,
     write_dataset_page,
 )
-from dpsynth.bundle.publication import BundleAudience
-from dpsynth.columns.slices import Slice
 from tests.chromium import faults, needs_chromium
 
 HOSTILE = "<script>alert(1)</script>"
@@ -102,7 +102,7 @@ def test_a_page_that_can_not_be_finished_leaves_the_old_one(releases: Path, monk
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpsynth.bundle.dataset_page.os.fsync", fail)
+    monkeypatch.setattr("dpsynth.wings.proof.dataset_page.os.fsync", fail)
     shutil.rmtree(releases / "r-0")
     with pytest.raises(OSError, match="No space"):
         write_dataset_page(releases)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.bundle.dataset_page import PAGE
+from dpsynth.wings.proof.dataset_page import PAGE
 from tests.release import canaries
 from tests.release.canaries import found_in
 from tests.release.place import BY_PERSON, Place, furnished, release
@@ -40,7 +40,7 @@ def test_a_page_that_can_not_be_written_fails_no_release(
     def fail(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpsynth.pipeline.outputs.write_dataset_page", fail)
+    monkeypatch.setattr("dpsynth.wings.proof.dataset_page.write_dataset_page", fail)
     bundle = release(place).folder
     assert (bundle / "public" / "manifest.json").is_file() and page.read_bytes() == before
     assert place.balance is not None

@@ -12,6 +12,8 @@ WING = Wing(
         "audit": f"{_HERE}.audit_command:audit",
     },
     points={
+        "catalogues": f"{_HERE}.croissant:CATALOGUES",
+        "page of releases": f"{_HERE}.dataset_page:write_dataset_page",
         "registry entry": f"{_HERE}.registry:registry_entry",
         "publish.rounding": f"{_HERE}.disclosure.keys:Rounding",
         "publish.k_anonymity": f"{_HERE}.disclosure.keys:KAnonymity",

@@ -9,15 +9,13 @@ Invariant: public facts only; equal manifests make equal metadata.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import pyarrow as pa
 
 from dpsynth.bundle.csv_files import neutralise
 from dpsynth.bundle.row_files import TABLE, table_names
-
-FILE = "croissant.json"
 
 Facts = Mapping[str, object]
 
@@ -113,6 +111,10 @@ def croissant(manifest: Facts) -> dict[str, object]:
 def croissant_text(manifest: Facts) -> str:
     """The metadata as they stand in the file."""
     return json.dumps(croissant(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+CATALOGUES: Mapping[str, Callable[[Facts], str]] = {"croissant.json": croissant_text}
+"""What this wing adds to a bundle for catalogues of data."""
 
 
 def _file(name: str, facts: Facts) -> dict[str, object]:
