@@ -1,7 +1,7 @@
-"""Optimal and textbook composition: many small epsilons add up by about the root of the sum of their squares.
+"""Advanced, optimal and textbook composition: many small epsilons add up by about the root of their squares.
 
 Invariant: results are rounded up. They hold for answers whose questions depend on earlier answers, if every
-epsilon and delta was fixed before the first; ``fixed_order`` has what holds without that condition.
+epsilon and delta was fixed before the first; ``adaptive_epsilon`` holds without that condition.
 """
 
 from __future__ import annotations
@@ -100,6 +100,25 @@ def advanced_epsilon(parts: Sequence[Amount], delta: Fraction) -> Fraction | Non
         tail = min(-slack.ln(), (Decimal(1).exp() + squares.sqrt() / slack).ln())
         found = mean + (2 * squares * max(tail, Decimal(0))).sqrt()
         return min(whole, Fraction(found * (1 + _SLACK) + _SLACK))
+
+
+def adaptive_epsilon(squares: Fraction, delta: Fraction) -> Fraction:
+    """The epsilon, rounded up, of answers whose epsilons may follow from earlier answers.
+
+    s + 2 sqrt(s ln(1/delta)), s half the sum of the squares of epsilon, stopped at a bound that was fixed
+    before the first answer (Whitehouse, Ramdas, Rogers and Wu 2023, theorem 1). It is never above theorem
+    3.20 of Dwork and Roth (2014).
+
+    Args:
+        squares: the sum of the squares.
+        delta: above 0.
+    """
+    if not squares:
+        return Fraction(0)
+    with localcontext(EXACT):
+        half = _decimal(squares) / 2
+        found = half + 2 * (-half * _decimal(delta).ln()).sqrt()
+        return Fraction(found * (1 + _SLACK))
 
 
 def textbook_epsilon(epsilon: Fraction, times: int, delta: Fraction) -> Fraction:

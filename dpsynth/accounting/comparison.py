@@ -10,17 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
-from dpsynth.accounting.advanced import optimal_epsilon
+from dpsynth.accounting.advanced import adaptive_epsilon, optimal_epsilon
 from dpsynth.accounting.amount import Amount, digits, float_up
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import RecordedEvent
-from dpsynth.accounting.fixed_order import Advanced
-from dpsynth.accounting.known_measures import AccountantName
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.numerical import Composition, pld_epsilon, rdp_epsilon
 
-NAMES: dict[AccountantName, str] = {
+Comparable = Literal["sequential", "advanced", "optimal", "zcdp", "gdp", "rdp", "pld"]
+"""An accountant by name: one of ``MEASURES``, by which releases count, or one that serves to compare."""
+
+NAMES: dict[Comparable, str] = {
     "sequential": PURE.composition,
     "advanced": "advanced composition",
     "optimal": "optimal composition",
@@ -58,7 +60,7 @@ class Statement:
         why: one sentence: the condition under which it holds, or the reason why there is no epsilon.
     """
 
-    accountant: AccountantName
+    accountant: Comparable
     epsilon: float | None
     delta: float
     adaptive: bool
@@ -138,8 +140,7 @@ def _advanced(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
     left = delta - sum((part.delta for part in parts), Fraction(0))
     if left <= 0:
         return _nothing_left(parts, delta)
-    squares = sum((part.epsilon**2 for part in parts), Fraction(0))
-    return Advanced().epsilon(squares / 2, left)
+    return adaptive_epsilon(sum((part.epsilon**2 for part in parts), Fraction(0)), left)
 
 
 def _optimal(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
@@ -191,9 +192,7 @@ _SEQUENTIAL = "The ε, and the δ, of all releases added up; it holds also where
 _TOTAL = "it holds also where noise was set from answers, within a total fixed beforehand."
 _FIXED = "it holds only if all noise was fixed before the first release."
 
-_ACCOUNTANTS: dict[
-    AccountantName, tuple[bool, str, Callable[[Sequence[Composed], Fraction], Fraction | str]]
-] = {
+_ACCOUNTANTS: dict[Comparable, tuple[bool, str, Callable[[Sequence[Composed], Fraction], Fraction | str]]] = {
     "advanced": (True, f"The squares of ε added up; {_TOTAL}", _advanced),
     "optimal": (False, f"The exact bound for answers of one ε, or nearly; {_FIXED}", _optimal),
     "zcdp": (True, f"The rho of all releases added up; {_TOTAL}", _zcdp),

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.beside_noise import PLD, admitted
 from dpsynth.accounting.events import RecordedEvent, approximate_delta_of
 from dpsynth.accounting.measures import GDP, ZCDP, Measure
 from dpsynth.accounting.noises import noise_named
@@ -100,19 +99,16 @@ def charge(reserved: Cost, journal: Cost) -> Cost:
     return journal if journal.pure else replace(journal, amount=reserved.amount)
 
 
-def spent(events: Iterable[RecordedEvent], amount: Amount, measure: Measure = GDP) -> Cost:
+def spent(events: Iterable[RecordedEvent], amount: Amount) -> Cost:
     """The cost of a release whose journal holds these events.
 
     Args:
         events: every charge.
         amount: the (epsilon, delta) that they add up to.
-        measure: the measure of the release. Choices that it counts beside Gaussian noise count so here too,
-            if they have that noise after them.
     """
     found = list(events)
-    counted = PLD if measure == PLD and admitted(found) else GDP
     rho = sum((ZCDP.cost(e) for e in found), Fraction(0))
     approximate_delta = approximate_delta_of(found)
     if any(e.half_mu_squared is None for e in found):
         return Cost(amount, rho, None, approximate_delta)
-    return Cost(amount, rho, sum((counted.cost(e) for e in found), Fraction(0)), approximate_delta)
+    return Cost(amount, rho, sum((GDP.cost(e) for e in found), Fraction(0)), approximate_delta)

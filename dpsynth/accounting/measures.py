@@ -65,7 +65,7 @@ At epsilon 10 that factor is below 1.001; at epsilon 1000 below 2.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
@@ -365,8 +365,6 @@ class Measure(ABC):
         noises: names of the noise of counts that releases under this measure may have.
         needs_delta: true if its totals imply an epsilon only at a delta above 0; the deltas of events
             (``partition_selection``) are then set aside from that delta. Without it they are all of delta.
-        whole_only: true if the cost of an answer rests on answers after it. Then only the whole budget bounds
-            a release, wherever it ends.
         error_power: the p of noise whose error falls as B^-p with the cost B.
         uncounted: the reason why some noise has no cost under it.
     """
@@ -378,7 +376,6 @@ class Measure(ABC):
     symbol: str
     noises: tuple[str, ...]
     needs_delta: bool
-    whole_only: bool = False
     error_power: float
     uncounted: str
 
@@ -408,21 +405,6 @@ class Measure(ABC):
     def rho(self, total: Fraction) -> Fraction:
         """A bound on the rho of answers whose costs come to a total; the total, if nothing else is said."""
         return total
-
-    def admits(self, event: object, left: Fraction) -> bool:
-        """True if an answer has this cost with so much of the budget left after it; always, in most measures.
-
-        Args:
-            event: the answer's event.
-            left: the rest of the budget after it.
-        """
-        del event, left
-        return True
-
-    @property
-    def filter(self) -> Measure:
-        """The privacy filter of a ledger that counts releases under this measure best; itself for most."""
-        return self
 
     @abstractmethod
     def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction | None]:
@@ -602,7 +584,21 @@ class GaussianDP(Measure):
 PURE, GDP, ZCDP = PureEpsilon(), GaussianDP(), ZeroConcentrated()
 
 MEASURES: tuple[Measure, ...] = (PURE, GDP, ZCDP)
-"""The measures whose sums a privacy filter of a ledger bounds; ``known_measures`` has the others."""
+"""The measures by which a release may count, and whose sums a privacy filter of a ledger bounds."""
+
+_NAMED: Mapping[str, Measure] = {name: m for m in MEASURES for name in (m.name, m.accountant)}
+
+
+def measure_named(name: str) -> Measure:
+    """The measure of a journal, or of an accountant in a config, a manifest or a ledger.
+
+    Raises:
+        KeyError: there is none.
+
+    >>> measure_named("sequential").name
+    'pure'
+    """
+    return _NAMED[name]
 
 
 def needed(delta: Fraction | None) -> Fraction:

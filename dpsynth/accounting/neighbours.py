@@ -11,10 +11,7 @@ Without an approximate delta the bound follows from the events. Let k units chan
 answer move by k times the sensitivity, and so do scores and the counts of a Laplace answer. The noise stays.
 So epsilon grows by k, mu by k, and rho by k^2, for each event and for their sum (Bun and Steinke 2016,
 proposition 1.9; Dong, Roth and Su 2022, theorem 2.14). The proof for discrete noise in ``gaussian_dp`` holds
-of k units as it stands, with k Delta for Delta. Epsilon is then taken at the same delta. Where choices were
-counted by their loss distribution (``beside_noise``), mu is that of the release as a whole, and it is the
-theorem of Dong, Roth and Su that makes it k mu. Under Renyi DP, optimal and advanced composition rho is the
-bound that the measure implies.
+of k units as it stands, with k Delta for Delta. Epsilon is then taken at the same delta.
 
 With an approximate delta the outcomes without failure differ at every step, so rho and mu don't grow that
 way. The bound that always holds follows from (epsilon, delta)-DP alone, step by step:

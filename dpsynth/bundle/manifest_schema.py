@@ -56,8 +56,7 @@ def manifest_schema() -> Schema:
         "neighbours": {"enum": ["add_remove", "replace_one"]},
         "accountant": {
             "type": "string",
-            "pattern": "^(sequential|advanced|zcdp|gdp|pld|local|(optimal|rdp)@[0-9.]+)$",
-            "description": "With optimal and rdp the multiplier, or the order, that was fixed beforehand.",
+            "enum": ["sequential", "zcdp", "gdp", "local"],
         },
         "groups": _list(
             _object({"units": _WHOLE, **loss_of}), "The guarantees of units that change together; null: none."

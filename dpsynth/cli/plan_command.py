@@ -516,7 +516,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def _ledger(ledger: Facts) -> str:
     """The account before and after the release, and what happens to the next ones."""
-    from dpsynth.accounting.known_measures import measure_named
+    from dpsynth.accounting.measures import measure_named
 
     before, after, cap = ledger["before"], ledger["after"], ledger["cap"]
     at = f" (at δ = {cap['delta']})" if measure_named(ledger["filter"]).needs_delta else ""

@@ -21,8 +21,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from dpsynth.accounting.known_measures import ACCOUNTANTS, measure_for
-from dpsynth.accounting.measures import PURE
+from dpsynth.accounting.measures import MEASURES, PURE, measure_named
 from dpsynth.accounting.neighbours import Calendar
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.config.section import (
@@ -159,7 +158,7 @@ Noise = Literal["gaussian", "laplace"]
 
 Neighbours = Literal["add_remove", "replace_one"]
 
-Accountant = Literal["auto", "sequential", "advanced", "optimal", "zcdp", "rdp", "gdp", "pld"]
+Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
 
 Filter = Literal["auto", "sequential", "zcdp", "gdp"]
 
@@ -356,12 +355,10 @@ class Privacy(Section):
         default=Row(),
         description="row, event (a row), or {column: …, max_rows: …} for all rows of one person.",
     )
-    accountant: Annotated[Accountant, Choice(("auto", *ACCOUNTANTS))] = Field(
+    accountant: Annotated[Accountant, Choice(get_args(Accountant))] = Field(
         default="auto",
-        description="Composition of losses. sequential: epsilon. advanced, optimal: squares of epsilon, "
-        "laplace noise. zcdp: rho. rdp: Renyi divergence at a fixed order. gdp: mu, gaussian noise. pld: mu, "
-        "with choices by their privacy loss distribution. auto: the one with the least noise; sequential "
-        "without delta.",
+        description="Composition of losses. sequential: epsilon. zcdp: rho. gdp: mu, gaussian noise. auto: "
+        "the one with the least noise; sequential without delta.",
     )
     sample_rate: Annotated[Decimal, Number(at_least="1e-6", below="1", advice="such as 0.1")] | None = Field(
         default=None,
@@ -426,13 +423,9 @@ class Privacy(Section):
                 "Or use accountant: sequential",
                 "delta",
             )
-        measures = {
-            name: measure_for(name, Fraction(self.epsilon), Fraction(self.delta or USUAL_DELTA))
-            for name in ACCOUNTANTS
-        }
-        measure = measures[self.accountant]
+        measure = measure_named(self.accountant)
         if self.noise not in measure.noises:
-            suited = ", ".join(name for name, m in measures.items() if self.noise in m.noises)
+            suited = ", ".join(m.accountant for m in MEASURES if self.noise in m.noises)
             raise refused(
                 f"must be {suited} or auto with {self.noise} noise; {self.accountant} needs "
                 f"{' or '.join(measure.noises)}",

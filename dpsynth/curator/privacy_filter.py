@@ -94,10 +94,7 @@ class PrivacyFilter:
             BudgetRefused: the budget does not allow it; nothing was charged or drawn.
         """
         cost = self._terms.measure.cost(event)
-        over = cost > self.remaining or not self._terms.measure.admits(
-            event, self.remaining + self._terms.kept - cost
-        )
-        if over or (event.delta > 0 and event.delta > self._delta_left()):
+        if cost > self.remaining or (event.delta > 0 and event.delta > self._delta_left()):
             raise BudgetRefused(
                 "This release has spent its budget: a question was refused before anything was drawn. "
                 "Start a new release, or give this one more with privacy.epsilon."

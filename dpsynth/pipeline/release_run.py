@@ -42,8 +42,7 @@ from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import Amount, float_up
 from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.events import Guarantee
-from dpsynth.accounting.known_measures import measure_named
-from dpsynth.accounting.measures import Measure
+from dpsynth.accounting.measures import Measure, measure_named
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.curator.journal import Entry, Journal
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, SourceError, StepFailed, TakenOver
@@ -201,8 +200,8 @@ def cost_of(
     most: Fraction,
     delta: Fraction | None,
     sampling: Sampling | None = None,
-) -> Cost | None:
-    """The cost of a journal's events, wherever its release ends; None if only the reservation bounds that.
+) -> Cost:
+    """The cost of a journal's events, wherever its release ends.
 
     Args:
         found: every charge.
@@ -213,8 +212,6 @@ def cost_of(
     """
     if not found:
         return NOTHING
-    if measure.whole_only:
-        return None
     amount = amount_of(found, measure, delta)
     if sampling is not None:
         amount = sampling.whole(amount)
@@ -245,7 +242,7 @@ def settle(work: ReleaseRun, plan: Plan) -> None:
     work.journal.sealed = True
 
 
-def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost | None, list[dict[str, object]]]:
+def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[str, object]]]:
     """Total cost of the charges in a release's journal as ``cost_of``, and its events.
 
     Args:
@@ -294,7 +291,7 @@ class Ending:
         book: the ledger.
         entry: the release.
         path: its journal; None where there is none.
-        cost: the cost of the journal; None without one, or where only the reservation bounds the release.
+        cost: the cost of the journal; None without one.
         events: the journal's events.
     """
 
@@ -333,9 +330,9 @@ class Ending:
         entry, account = self.entry, self.book.balance(self.entry.dataset)
         assert account is not None
         reserved, left = entry.reserved, self.cost
-        if self.path is None:
+        if left is None:
             counts = "all of that, for no journal was found"
-        elif left is None or not (account.filter.needs_delta or left.pure):
+        elif not (account.filter.needs_delta or left.pure):
             counts = "all of that: its ε at its δ is that of the release as a whole, wherever it ends"
         else:
             counts = f"{share_in_words(account.share_of(left))} of the cap, as {self.path} says"

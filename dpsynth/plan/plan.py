@@ -49,10 +49,7 @@ from typing import TypeVar
 import numpy as np
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.beside_noise import PLD, admits_steps
-from dpsynth.accounting.events import ExponentialEvent
-from dpsynth.accounting.known_measures import measure_for, measure_named
-from dpsynth.accounting.measures import GDP, PURE, Measure
+from dpsynth.accounting.measures import GDP, PURE, Measure, measure_named
 from dpsynth.accounting.neighbours import Neighbours, PerPeriod, left_unprotected
 from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.accounting.subsampling import Sampling
@@ -340,11 +337,7 @@ Terms = tuple[Measure, Sequence[PlannedStep], float]
 _FREE = {"gaussian": ("gdp", "zcdp"), "laplace": ("zcdp",)}
 """The accountants that auto weighs where there is a delta, by noise, the most usual one first.
 
-With Laplace noise ``rdp`` needs a little less noise than ``zcdp``, but the ledger adds up rho, and all that a
-release under ``rdp`` tells of its rho is a bound of up to 1.5 times as much: so much sooner the cap is
-reached. ``advanced`` and ``optimal`` need more noise. ``pld`` sharpens choices at the same noise, which buys
-no accuracy that could be measured (docs/accuracy.md has the figures). ``sequential`` would have the ledger
-add up epsilon for good.
+``sequential`` would have the ledger add up epsilon for good.
 """
 
 
@@ -354,34 +347,26 @@ def measures_of(spec: Spec) -> list[Measure]:
     Where the config names the ledger's filter, auto leaves out a measure that it can't bound.
 
     Raises:
-        ConfigError: the accountant that the config names can't be honoured by the filter that it names, or
-            bounds no single tier of its audiences.
+        ConfigError: the accountant that the config names can't be honoured by the filter that it names.
     """
     privacy = spec.privacy
-    epsilon = Fraction(privacy.epsilon)
     delta = None if privacy.delta is None else Fraction(privacy.delta)
     if privacy.accountant != "auto":
         if delta is None and privacy.accountant != PURE.accountant:
             raise ConfigError(f"privacy.delta is missing: accountant {privacy.accountant} needs it.")
-        measure = measure_for(privacy.accountant, epsilon, delta)
+        measure = measure_named(privacy.accountant)
         if privacy.noise not in measure.noises:
             raise ConfigError(f"{privacy.accountant} counts {' or '.join(measure.noises)} noise only.")
-        if measure.whole_only and spec.audiences:
-            raise ConfigError(
-                f"privacy.accountant {privacy.accountant} can't be had with audiences: it counts choices "
-                "beside all the noise that a release draws, and an audience of a smaller epsilon sees only a "
-                "part of it. Use privacy.accountant gdp, or leave it out."
-            )
         if not _honoured(spec, measure):
             raise ConfigError(
                 f"ledger.filter {spec.ledger.filter} adds up mu of Gaussian DP, and a release with "
                 f"{privacy.noise} noise under privacy.accountant {privacy.accountant} has no bound on mu. "
-                "Use privacy.accountant gdp or pld, or another ledger.filter: zcdp or sequential."
+                "Use privacy.accountant gdp, or another ledger.filter: zcdp or sequential."
             )
         return [measure]
     if delta is None:
         return [PURE]
-    found = [measure_for(name, epsilon, delta) for name in _FREE[privacy.noise]]
+    found = [measure_named(name) for name in _FREE[privacy.noise]]
     return [measure for measure in found if _honoured(spec, measure)]
 
 
@@ -392,41 +377,14 @@ def _honoured(spec: Spec, measure: Measure) -> bool:
     return measure.implied(Fraction(1), spec.privacy.noise == "laplace")[1] is not None
 
 
-def least_noise(ways: Sequence[Way], terms: Callable[[Way], Terms], *, checked: bool = True) -> Way:
+def least_noise(ways: Sequence[Way], terms: Callable[[Way], Terms]) -> Way:
     """The way with the least noise in its last measuring step, the first of several.
 
     Args:
         ways: at least one; ``measures_of`` gave their measures.
         terms: the terms of a way.
-        checked: False for the rest of a release that has begun, whose measure is fixed.
-
-    Raises:
-        ConfigError: the config names an accountant that doesn't count the choices of the plan.
     """
-    fit = [way for way in ways if not checked or _admitted(*terms(way)[:2])]
-    if not fit:
-        raise ConfigError(
-            "privacy.accountant pld counts a choice jointly with the Gaussian noise that is drawn after it. "
-            "In this plan choices take too much of the budget for that. Give privacy.split a smaller share "
-            "of structure and a larger one of marginals, or use privacy.accountant gdp."
-        )
-    return min(fit, key=lambda way: terms(way)[2])
-
-
-def _admitted(measure: Measure, steps: Sequence[PlannedStep]) -> bool:
-    """True if every choice of a plan has its cost, whatever the order of the questions of a step.
-
-    A strategy may choose and measure in turn, with at most a third of its marginals before the last choice.
-    """
-    if measure != PLD:
-        return True
-    costs = [Fraction(step.cost) for step in steps]
-    choosing = [any(isinstance(event, ExponentialEvent) for event, _ in step.events) for step in steps]
-    return all(
-        admits_steps(cost, sum(costs[place + 1 :], Fraction(0)) * 2 / 3)
-        for place, (cost, chooses) in enumerate(zip(costs, choosing, strict=True))
-        if chooses
-    )
+    return min(ways, key=lambda way: terms(way)[2])
 
 
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
@@ -685,7 +643,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             f"{_epsilon_of(promises[place])} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    way = least_noise(planned, lambda way: way.terms(-2 if exam else -1), checked=found is None)
+    way = least_noise(planned, lambda way: way.terms(-2 if exam else -1))
     outlined, steps = way.outlined, way.steps
     allowed, cells = model_cells(spec, outline, outlined, domain.sizes, wanted)
     return Plan(

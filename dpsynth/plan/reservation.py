@@ -14,8 +14,7 @@ from fractions import Fraction
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
 from dpsynth.accounting.events import Guarantee
-from dpsynth.accounting.known_measures import measure_named
-from dpsynth.accounting.measures import PURE
+from dpsynth.accounting.measures import PURE, measure_named
 from dpsynth.config import Spec
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.files.place import resolved
@@ -60,7 +59,7 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         cap=Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta)),
         filter=None if spec.ledger.filter == "auto" else measure_named(spec.ledger.filter),
         # Only (epsilon, delta) is amplified by a sample: a new account adds these up.
-        suits=plan.measure.filter if plan.sampling is None else PURE,
+        suits=plan.measure if plan.sampling is None else PURE,
         cost=planned(plan.measure, plan.noise, plan.whole.budget, amount, plan.selection_delta),
         release=spec.release,
         spec=compiled.whole_fingerprint,

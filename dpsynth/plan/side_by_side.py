@@ -13,7 +13,7 @@ from fractions import Fraction
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.comparison import Composed, Statement, statements
 from dpsynth.accounting.cost import spent
-from dpsynth.accounting.known_measures import ACCOUNTANTS, kind_of
+from dpsynth.accounting.measures import MEASURES
 from dpsynth.config.grammar import Spec
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import Plan
@@ -26,8 +26,8 @@ class AccountantRow:
     Attributes:
         accountant: its name.
         scale: the noise scale of the marginals by a plan under it, at the same epsilon and delta; None where
-            there is no such plan.
-        why_not: the reason; empty where there is a plan.
+            there is no such plan, and of an accountant by which no release counts.
+        why_not: the reason why there is no plan; empty where there is one, or no release counts by it.
         epsilon: what it says of the answers of the plan in force, at the same delta; None where it has none.
         holds: the condition of that, or the reason.
         taken: True for the accountant of the plan in force.
@@ -54,9 +54,9 @@ def side_by_side(plan: Plan, planned_by: Callable[[str], Plan]) -> tuple[Account
     """
     said = {statement.accountant: statement for statement in planned_answers(plan)}
     rows = []
-    for name in ACCOUNTANTS:
-        scale, why_not = _scale(name, planned_by)
-        statement = said[name]
+    counted = {measure.accountant for measure in MEASURES}
+    for name, statement in said.items():
+        scale, why_not = _scale(name, planned_by) if name in counted else (None, "")
         rows.append(
             AccountantRow(
                 name,
@@ -64,7 +64,7 @@ def side_by_side(plan: Plan, planned_by: Callable[[str], Plan]) -> tuple[Account
                 why_not,
                 statement.epsilon,
                 statement.why,
-                kind_of(plan.measure.accountant) == name,
+                plan.measure.accountant == name,
             )
         )
     return tuple(rows)
@@ -81,7 +81,7 @@ def planned_answers(plan: Plan) -> tuple[Statement, ...]:
     delta = Fraction(plan.spent_delta)
     events = tuple(e for step in plan.steps for e, times in step.events for _ in range(times))
     amount = Amount(plan.epsilon, delta)
-    return statements([Composed(spent(events, amount, plan.measure), events)], delta)
+    return statements([Composed(spent(events, amount), events)], delta)
 
 
 def _scale(name: str, planned_by: Callable[[str], Plan]) -> tuple[float | None, str]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dpsynth.accounting import beside_noise
 from dpsynth.accounting import measures as gaussian_dp
 from dpsynth.accounting.amount import PI
 
@@ -117,97 +116,3 @@ def test_the_factor_of_discrete_noise_is_right_at_every_sigma() -> None:
 @pytest.mark.parametrize(("least", "share"), [("0.59", "0.001"), ("0.6", "0.0008")])
 def test_a_factor_with_less_noise_hidden_would_be_seen(least: str, share: str) -> None:
     assert not proven(lambda square: hidden(square, arb(least), arb(share)), (0.0, 1000.0), most=2000)
-
-
-# A choice beside Gaussian noise counts as 0.14 epsilon^2 (``beside_noise``, step 3).
-
-COST = arb(beside_noise.CHOICE.numerator) / beside_noise.CHOICE.denominator
-
-
-def tent(u: arb, k: arb) -> arb:
-    """2 (1 - u) int_0^u (u - x) n(x - k) dx + 2 u int_(u - 1)^0 (1 - u + x) n(x - k) dx."""
-
-    def half(width: arb, at: arb) -> arb:
-        mass = cumulative(width - at) - cumulative(-at)
-        return (width - at) * mass + density(width - at) - density(at)
-
-    return 2 * (1 - u) * half(u, k) + 2 * u * half(1 - u, -k)
-
-
-def tent_by_u(u: arb, k: arb) -> arb:
-    """Its derivative by u: the integral of 2 (1 - 2 u + x) n(x - k) over u - 1 < x < u."""
-    mass = cumulative(u - k) - cumulative(u - 1 - k)
-    return 2 * ((1 - 2 * u + k) * mass + density(u - 1 - k) - density(u - k))
-
-
-def tent_by_k(u: arb, k: arb) -> arb:
-    """Its derivative by k, by parts."""
-    right, left = cumulative(u - k) - cumulative(-k), cumulative(-k) - cumulative(u - 1 - k)
-    return 2 * u * left - 2 * (1 - u) * right
-
-
-def spread(k: arb, cost: arb) -> arb:
-    """int_0^(2 cost) n(1 + r, k) dr for k >= 0, by its antiderivative in the variance."""
-
-    def up_to(deviation: arb) -> arb:
-        return 2 * deviation * density(k / deviation) - 2 * k * cumulative(-k / deviation)
-
-    return up_to((1 + 2 * cost).sqrt()) - up_to(arb(1))
-
-
-def spread_by_k(k: arb, cost: arb) -> arb:
-    return -2 * (cumulative(-k / (1 + 2 * cost).sqrt()) - cumulative(-k))
-
-
-def beside(u: Ends, k: Ends, cost: arb, largest: float = float(beside_noise.LARGEST)) -> bool | None:
-    """The tent is at most e^(-cost largest^2/4) times the spread, by the mean value theorem."""
-    us, ks = ball(u), ball(k)
-    at_u, at_k = (arb((ends[0] + ends[1]) / 2) for ends in (u, k))
-    killed = (-cost * arb(largest) ** 2 / 4).exp()
-    middle = killed * spread(at_k, cost) - tent(at_u, at_k)
-    if middle < 0:
-        return False
-    by_u = -tent_by_u(us, ks) * (us - at_u)
-    by_k = (killed * spread_by_k(ks, cost) - tent_by_k(us, ks)) * (ks - at_k)
-    return True if middle + by_u + by_k > 0 else None
-
-
-def test_a_choice_beside_as_much_gaussian_noise_counts_as_stated() -> None:
-    """For k >= 0: the other half is its mirror image, u for 1 - u."""
-    assert beside_noise.NOISE_LEFT == beside_noise.LARGEST / 2 == 0.5
-    assert proven(lambda u, k: beside(u, k, COST), (0.0, 1.0), (0.0, 12.0))
-    # Beyond 12: at most n(1, k - 1)/(2 (k - 1)), against the last 0.08 of the spread; the first falls faster.
-    killed = (-COST / 4).exp()
-    k = arb(12)
-    least = killed * arb("0.08") * (-(k**2) / arb("2.4")).exp() / (2 * arb.pi() * (1 + 2 * COST)).sqrt()
-    assert density(k - 1) / (2 * (k - 1)) < least and k - 1 >= k / arb("1.2")
-
-
-def test_a_choice_that_counts_as_an_eighth_would_be_seen() -> None:
-    """rho of a choice, epsilon^2/8, is not enough; nor is so large a choice."""
-    assert not proven(lambda u, k: beside(u, k, arb(1) / 8), (0.0, 1.0), (0.0, 12.0), most=2000)
-    assert not proven(lambda u, k: beside(u, k, COST, largest=1.6), (0.0, 1.0), (0.0, 12.0), most=2000)
-
-
-@pytest.mark.parametrize(("u", "k"), [(0.3, 0.2), (0.9, 2.5), (0.5, -1.0)])
-def test_the_closed_forms_are_those_of_the_integrals(u: float, k: float) -> None:
-    from scipy.integrate import quad
-
-    def green(x: float) -> float:
-        return 2 * (u - max(x, 0.0)) * (1 - u + min(x, 0.0))
-
-    def normal(x: float, variance: float = 1.0) -> float:
-        return float(density(arb(x) / arb(variance).sqrt())) / variance**0.5
-
-    found = quad(lambda x: green(x) * normal(x - k), u - 1, u, points=[0.0])[0]
-    assert float(tent(arb(u), arb(k))) == pytest.approx(found, rel=1e-9)
-    found = quad(lambda r: normal(abs(k), 1 + r), 0, 0.28)[0]
-    assert float(spread(arb(abs(k)), COST)) == pytest.approx(found, rel=1e-9)
-    for slope, function, at in (
-        (tent_by_u(arb(u), arb(k)), lambda h: tent(arb(u) + h, arb(k)), 1e-5),
-        (tent_by_k(arb(u), arb(k)), lambda h: tent(arb(u), arb(k) + h), 1e-5),
-        (spread_by_k(arb(abs(k)), COST), lambda h: spread(arb(abs(k)) + h, COST), 1e-5),
-    ):
-        assert float(slope) == pytest.approx(
-            float((function(arb(at)) - function(arb(-at))) / (2 * at)), rel=1e-6
-        )

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting.beside_noise import PLD
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
@@ -164,17 +163,6 @@ def test_a_lost_answer_is_paid_from_the_release_before_it_shrinks_the_others():
     assert each == pytest.approx([0.5, 0.5, 0.5])
 
 
-def test_a_choice_beside_too_little_noise_is_refused_before_anything_is_charged():
-    """Under pld a choice needs enough of the budget left after it, also where its price is there."""
-    journal = Losing([])
-    curator = Curator(TABLE, Terms(NEAR[0], PLD, Fraction(1, 10), "gaussian"), journal)
-    with pytest.raises(BudgetRefused):
-        curator.choose(PAIRS, Flat(), Fraction(3, 100))
-    assert journal.entries == []
-    curator.choose(PAIRS, Flat(), Fraction(2, 100))
-    assert [float(PLD.cost(e.event)) for e in journal.entries] == [pytest.approx(0.02)]
-
-
 def test_what_is_kept_for_later_questions_is_not_spent_and_all_else_may_be():
     journal = Losing()
     whole, _ = opened(journal, 1, kind=PURE)
@@ -187,12 +175,6 @@ def test_what_is_kept_for_later_questions_is_not_spent_and_all_else_may_be():
     assert 0 <= sparing.remaining < Fraction(1, 10**9)
     last = sparing.keeping(Fraction(0))
     assert Fraction(1, 4) <= last.remaining < Fraction(1, 4) + Fraction(1, 10**9)
-
-
-def test_what_is_kept_counts_as_the_noise_that_a_choice_needs_beside_it():
-    """Under pld a choice of 2/100 needs about 8/100 after it; these may be kept for a later audience."""
-    curator = Curator(TABLE, Terms(NEAR[0], PLD, Fraction(1, 10), "gaussian"), Losing())
-    curator.keeping(Fraction(8, 100)).choose(PAIRS, Flat(), Fraction(2, 100))
 
 
 def test_a_delta_may_be_spent_to_its_end_and_where_there_is_none_nothing_is_named():

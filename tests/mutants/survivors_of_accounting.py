@@ -50,11 +50,6 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("", "60 -> 61", 0): DIGITS,
         ("", "'1e-45' ->", 0): DIGITS,
         ("zcdp_budget", "budget > 0 -> budget >= 0", 0): FREE,
-        (
-            "Measure.admits",
-            "True -> False",
-            0,
-        ): "The tests of the curator kill it, where every question would be refused.",
         ("_near", "2 * square >= odd -> 2 * square > odd", 0): STEPS,
         ("_near", "2 -> 3", 0): STEPS,
         ("_near", "115 -> 116", 0): STEPS,
@@ -167,12 +162,6 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("gaussian_entropy", "12 -> 13", 2): DIGITS,
         ("gaussian_entropy", "13 -> 14", 0): DIGITS,
     },
-    "accounting/fixed_order.py": {
-        ("_FixedBeforehand.budget", "found > 0 -> found >= 0", 0): "At a budget of 0 epsilon is 0.",
-        ("_FixedBeforehand.budget", "self.epsilon(found, delta) > epsilon ->", 0): TIE,
-        ("Advanced._near", "with localcontext(EXACT)", 0): "The budget is lowered until it holds.",
-        ("Renyi._added", "with localcontext(EXACT)", 0): "``penalty`` has digits of its own.",
-    },
     "accounting/shuffling.py": {
         ("closed_form", "n < 1 -> n <= 1", 0): FEW_REPORTS,
         ("closed_form", "1 -> 2", 0): FEW_REPORTS,
@@ -230,7 +219,6 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
 FUNCTIONS: dict[tuple[str, str], str] = {
     ("accounting/measures.py", "_best_alpha"): ALPHA,
     ("accounting/measures.py", "_polished"): ALPHA,
-    ("accounting/fixed_order.py", ""): DIGITS,
     (
         "accounting/numerical.py",
         "",
@@ -248,8 +236,6 @@ FUNCTIONS: dict[tuple[str, str], str] = {
         "accounting/loss_pairs.py",
         "ConcentratedBound.delta",
     ): STEPS,
-    ("accounting/fixed_order.py", "_few_digits"): "Any order holds that was fixed beforehand.",
-    ("accounting/fixed_order.py", "_inverse"): START,
     ("accounting/shuffling.py", ""): DIGITS,
     ("accounting/measures.py", ""): DIGITS,
     ("accounting/advanced.py", ""): DIGITS,

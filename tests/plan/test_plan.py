@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.accounting.known_measures import kind_of
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.scales import exponential_within, gaussian_within, laplace_within
@@ -233,8 +232,6 @@ def test_noise_and_measure_follow_the_config_and_the_strategy(plan_of):
         assert kinds(zcdp, manner) == (ZCDP, mechanisms)
     assert kinds(with_delta, "choices") == (ZCDP, {laplace, choice})
     assert kinds(f"{with_delta}, accountant: zcdp", "distances") == (ZCDP, {laplace})
-    by_order, mechanisms = kinds(f"{with_delta}, accountant: rdp", "choices")
-    assert kind_of(by_order.accountant) == "rdp" and mechanisms == {laplace, choice}
 
 
 def test_a_strategy_is_outlined_under_the_measure_in_force(plan_of):

@@ -16,7 +16,7 @@ import pytest
 from dpsynth.bundle.recipient import BundleRefused, open_bundle
 from dpsynth.bundle.recipient.verification import verified
 from dpsynth.config import Spec, from_mapping
-from dpsynth.errors import ConfigError, DpsynthError, Interrupted
+from dpsynth.errors import DpsynthError, Interrupted
 from dpsynth.ledger import views
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline import outputs
@@ -97,14 +97,6 @@ def test_the_public_bundle_says_of_the_other_its_name_and_its_epsilon_alone(
     }
     named = {path.name for path in folder.rglob("*") if path.is_file() and b"partners" in path.read_bytes()}
     assert named == {"README.md", "croissant.json", "manifest.json", "report.html"}
-
-
-def test_an_accountant_that_bounds_a_release_as_a_whole_only_is_refused(tmp_path: Path) -> None:
-    spec = spec_in(tmp_path)
-    pld = spec.model_copy(update={"privacy": spec.privacy.model_copy(update={"accountant": "pld"})})
-    with pytest.raises(ConfigError, match=r"privacy\.accountant pld can't be had with audiences: .+ gdp"):
-        run(pld)
-    assert not (tmp_path / "ledger.db").exists()
 
 
 def test_the_ledger_is_charged_the_largest_epsilon_once(released: tuple[Spec, Release]) -> None:

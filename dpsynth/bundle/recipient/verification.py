@@ -47,7 +47,7 @@ import numpy as np
 from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.events import Guarantee, RecordedEvent, from_json
-from dpsynth.accounting.known_measures import measure_named
+from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.neighbours import Neighbours, Relation, neighbours_in_words
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.bundle import Provenance, StatisticRequest, StatisticTable, compute_statistics

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from dpsynth.accounting.known_measures import kind_of
 from dpsynth.accounting.neighbours import protected
 
 Facts = Mapping[str, object]
@@ -27,12 +26,8 @@ FROM_THE_CURATOR = (
 
 _FLAVOURS = {
     "sequential": "Pure DP",
-    "advanced": "Approximate DP",
-    "optimal": "Approximate DP",
     "zcdp": "Zero-concentrated DP",
-    "rdp": "Renyi DP",
     "gdp": "Gaussian DP",
-    "pld": "Gaussian DP",
 }
 _RELATIONS = {
     "add_remove": "one unit more or less",
@@ -40,36 +35,20 @@ _RELATIONS = {
 }
 _MEASURES = {
     "sequential": "max divergence",
-    "advanced": "hockey-stick divergence",
-    "optimal": "hockey-stick divergence",
     "zcdp": "zero-concentrated divergence",
-    "rdp": "Renyi divergence of one order",
     "gdp": "Gaussian trade-off function",
-    "pld": "Gaussian trade-off function",
 }
 _COMPOSITION = {
     "sequential": "The epsilons of all answers add up.",
-    "advanced": "The squares of the epsilons of all answers add up (advanced composition, as a filter).",
-    "optimal": "Mean losses and squares of the epsilons of all answers add up, at a multiplier fixed "
-    "beforehand (Kairouz, Oh and Viswanath, as a filter).",
-    "rdp": "The Renyi divergences of all answers add up, at an order fixed beforehand.",
     "zcdp": "The rhos of all answers add up; epsilon at the stated delta follows by the best order, "
     "rounded up.",
     "gdp": "The halved squares of mu of all answers add up; epsilon at the stated delta follows exactly, "
     "rounded up.",
-    "pld": "The halved squares of mu of all answers add up, choices counted by their privacy loss "
-    "distribution beside the Gaussian noise of the rest; epsilon at the stated delta follows exactly, "
-    "rounded up.",
 }
 _WHY = {
     "sequential": "Pure epsilon leaves no delta.",
-    "advanced": "Many small epsilons add up by about the root of the sum of their squares.",
-    "optimal": "Many small epsilons add up by about the root of the sum of their squares.",
     "zcdp": "Zero-concentrated DP composes many answers tightly.",
-    "rdp": "Renyi DP of one order composes answers of Laplace noise more tightly than zero-concentrated DP.",
     "gdp": "Gaussian DP composes many answers exactly; zero-concentrated DP would state a larger epsilon.",
-    "pld": "Beside Gaussian noise a choice reveals less than alone; plain Gaussian DP would state a larger "
-    "epsilon.",
 }
 
 
@@ -118,7 +97,7 @@ def _product(manifest: Facts) -> dict[str, object]:
 
 
 def _flavour(manifest: Facts, promise: Facts) -> dict[str, object]:
-    accountant = kind_of(str(promise["accountant"]))
+    accountant = str(promise["accountant"])
     approximate = bool(promise["delta"])
     return {
         "name": _FLAVOURS[accountant],
@@ -200,7 +179,7 @@ def _accounting(manifest: Facts, promise: Facts) -> dict[str, object]:
         "statistics and the "
         "report were made of it, of the answers and of public facts. The private table was not looked at "
         "again.",
-        "composition": _COMPOSITION[kind_of(str(promise["accountant"]))]
+        "composition": _COMPOSITION[str(promise["accountant"])]
         + (f" Finding values adds {approximate} to delta." if approximate else ""),
         "answers": len(mechanisms),
     }
@@ -235,7 +214,7 @@ def _implementation(manifest: Facts, promise: Facts) -> dict[str, object]:
         },
         "software": manifest["software"],
         "justification": [
-            _WHY[kind_of(str(promise["accountant"]))],
+            _WHY[str(promise["accountant"])],
             f"Strategy {cast(Facts, manifest['structure'])['method']} decides what to measure by noisy "
             f"answers, and "
             "spends its whole budget whatever comes out, so the stated loss was fixed beforehand.",

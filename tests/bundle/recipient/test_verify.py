@@ -165,7 +165,7 @@ def left_out(manifest):
     del manifest["mechanisms"][2]
     from dpsynth.accounting.accountants import compose
     from dpsynth.accounting.events import from_json
-    from dpsynth.accounting.known_measures import measure_named
+    from dpsynth.accounting.measures import measure_named
     from dpsynth.accounting.neighbours import Neighbours
 
     published = manifest["guarantee"]

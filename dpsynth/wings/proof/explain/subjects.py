@@ -14,10 +14,9 @@ from math import log, sqrt
 from pathlib import Path
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.comparison import NAMES, Composed
+from dpsynth.accounting.comparison import Composed
 from dpsynth.accounting.cost import Cost, spent
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, Guarantee, LaplaceEvent, RecordedEvent
-from dpsynth.accounting.known_measures import kind_of
 from dpsynth.accounting.loss_pairs import (
     AtomicPair,
     BoundedRangePair,
@@ -27,7 +26,7 @@ from dpsynth.accounting.loss_pairs import (
     gaussian_entropy,
     laplace_entropy,
 )
-from dpsynth.accounting.measures import GDP, PURE, ZCDP
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, measure_named
 from dpsynth.config import compiled, load
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import make_plan
@@ -337,13 +336,13 @@ def _of_guarantee(title: str, what: str, guarantee: Guarantee) -> Subject:
     leaked, epsilon, delta = guarantee.approximate_delta, guarantee.epsilon, guarantee.delta
     amount = Amount(Fraction(epsilon), Fraction(delta))
     failing = Fraction(leaked)
-    kind = kind_of(guarantee.accountant)
+    kind = measure_named(guarantee.accountant)
     pair: LossPair
     if guarantee.mu:
         half = Fraction(guarantee.mu) ** 2 / 2
         pair, cost = NormalPair(guarantee.mu, leaked), Cost(amount, half, half, failing)
         how = f"It is counted under Gaussian DP: μ = {guarantee.mu:.6g}."
-    elif kind == ZCDP.accountant and guarantee.rho:
+    elif kind == ZCDP and guarantee.rho:
         pair = ConcentratedBound(guarantee.rho, leaked)
         cost = Cost(amount, Fraction(guarantee.rho), None, failing)
         how = f"It is counted under zCDP: rho = {guarantee.rho:.6g}. What follows are bounds."
@@ -351,7 +350,7 @@ def _of_guarantee(title: str, what: str, guarantee: Guarantee) -> Subject:
         pair = AtomicPair.coin(epsilon, delta)
         measure, loss = (ZCDP, guarantee.rho) if guarantee.rho else (PURE, epsilon)
         cost = Cost(amount, *measure.implied(Fraction(loss), mu_by_rho=True), failing)
-        how = f"It is counted by {NAMES[kind]}."
+        how = f"It is counted by {kind.composition}."
     but = f" It holds but for a probability of {leaked:g}, set aside for naming values." if leaked else ""
     whole = (f"{what} It protects {guarantee.unit} ({guarantee.neighbours}).", f"{how}{but}")
     return Subject(title, whole, pair, Composed(cost), delta or None, None, guarantee)

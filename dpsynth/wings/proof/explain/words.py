@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpsynth.accounting.comparison import NAMES
-from dpsynth.accounting.known_measures import AccountantName
+from dpsynth.accounting.comparison import NAMES, Comparable
 from dpsynth.figures import rounded_up
 
 Facts = Mapping[str, Any]
 """The facts of ``explain.facts``."""
 
-ACCOUNTANTS: Mapping[AccountantName, str] = {**NAMES, "sequential": "sequential: ε added up"}
+ACCOUNTANTS: Mapping[Comparable, str] = {**NAMES, "sequential": "sequential: ε added up"}
 
 
 def in_words(facts: Facts) -> Iterator[str]:
