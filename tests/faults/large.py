@@ -277,8 +277,8 @@ LARGE: tuple[Fault, ...] = (
         "a cost of the first 500 answers",
         "Answers beyond the 500th are not in the ledger.",
         "accounting/cost.py",
-        "    found = list(events)\n    counted",
-        "    found = list(events)[:500]\n    counted",
+        "    found = list(events)\n    rho",
+        "    found = list(events)[:500]\n    rho",
         f"{_MANY}test_every_one_of_many_events_counts_in_the_guarantee_and_in_the_ledger",
     ),
     _fault(
