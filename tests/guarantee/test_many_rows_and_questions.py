@@ -203,7 +203,7 @@ def test_every_one_of_many_events_counts_in_the_guarantee_and_in_the_ledger(meas
     delta = Fraction(1, 10**6)
     amount = amount_of(events, measure, delta)
     assert amount.epsilon >= measure.epsilon(total, delta)
-    cost = spent(events, amount, measure)
+    cost = spent(events, amount)
     assert cost.rho >= MANY * cheap.rho + dear.rho
     assert cost.half_mu_squared >= MANY * cheap.half_mu_squared + dear.half_mu_squared
     named = [SelectionEvent(0.001, 1e-9, 1)] * MANY
