@@ -18,7 +18,7 @@ unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 RELEASES ?= 1000
-.PHONY: help env demo audit soak test test-all test-faults test-mutants check house docs format wheel advisories schema lock clean
+.PHONY: help env demo audit soak test test-all test-faults test-mutants check house docs format changelog wheel advisories schema lock clean
 
 help:
 	@echo "make demo      create .venv from requirements.lock and release the RAND health insurance table"
@@ -32,6 +32,7 @@ help:
 	@echo "make house     the structure of the code in figures, each beside its bar"
 	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
+	@echo "make changelog  move the files of changelog.d/ into CHANGELOG.md, under the version of the package"
 	@echo "make wheel     build dist/*.whl, with its bill of materials and checksums"
 	@echo "make advisories  known vulnerabilities of the pinned packages, if an index can be asked"
 	@echo "make schema    write schemas/ again, from the typed spec and for the manifest"
@@ -79,8 +80,8 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m releasing.house
-	$(PYTEST) -m "not slow"
 	$(MAKE) docs
+	$(PYTEST) -m "not slow"
 
 # With --quiet, --strict would let every warning through. The theme's own advertisement is switched off.
 house: $(READY)
@@ -92,6 +93,9 @@ docs: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+changelog: $(READY)
+	$(BIN)/towncrier build --yes --version "$$($(BIN)/python -c 'import dpsynth; print(dpsynth.__version__)')"
 
 # The wheel, its bill of materials, and the checksums of both, which are what is signed.
 wheel: $(READY)
@@ -109,7 +113,7 @@ test-mutants: $(READY)
 schema: $(READY)
 	$(BIN)/python -m dpsynth.config.json_schema > schemas/dpsynth.schema.json.new
 	mv schemas/dpsynth.schema.json.new schemas/dpsynth.schema.json
-	$(BIN)/python -m dpsynth.bundle.manifest_schema > schemas/manifest.schema.json.new
+	$(BIN)/python -c 'from dpsynth.bundle.manifest import schema_text; print(schema_text(), end="")' > schemas/manifest.schema.json.new
 	mv schemas/manifest.schema.json.new schemas/manifest.schema.json
 
 lock: $(READY)

@@ -38,11 +38,9 @@ import dpsynth
 from dpsynth.bundle import row_source
 from dpsynth.columns import compression as domain_compression
 from dpsynth.columns import joint_density
-from dpsynth.model import denoising, refined_sample, refinement, smoothing
-from dpsynth.strategy import auto, beside_the_tree, compression, forest, gain
-from dpsynth.strategy import auto as pairs
-from dpsynth.strategy import candidates as blocks
-from dpsynth.strategy.forest import Components, Positions
+from dpsynth.model import denoising, refined_sample, refinement
+from dpsynth.strategy import allocation, auto, candidates, rare_values, second_round
+from dpsynth.strategy.candidates import Forest, Positions
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Idea:
     structure: str = ""
 
 
-class AllTogether(Components):
+class AllTogether(Forest):
     """Columns of which no two are ever in different parts, so that no pair comes first for joining two."""
 
     def disconnected(self, first: Positions | int, second: Positions | int) -> NDArray[np.bool_]:
@@ -75,24 +73,24 @@ def joining_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of ``auto`` that doesn't see which pairs join two parts."""
 
     def blind(*arguments: Any) -> Any:
-        with patch.object(forest, "Components", AllTogether):
+        with patch.object(auto, "Forest", AllTogether):
             return function(*arguments)
 
     return blind
 
 
-def evenly(*arguments: Any, best: Callable[..., gain.Shares] = gain.shared) -> gain.Shares:
+def evenly(*arguments: Any, best: Callable[..., allocation.Split] = allocation.shared) -> allocation.Split:
     """Columns get what is best, cliques the rest in equal parts."""
     shares = best(*arguments)
     cliques = shares.cliques
-    return gain.Shares(
+    return allocation.Split(
         shares.columns, np.full(len(cliques), cliques.sum() / max(len(cliques), 1)), shares.price
     )
 
 
 def merged_ignored(
-    trade: gain.Trade, *arguments: Any, best: Callable[..., gain.Shares] = gain.shared
-) -> gain.Shares:
+    trade: allocation.Trade, *arguments: Any, best: Callable[..., allocation.Split] = allocation.shared
+) -> allocation.Split:
     """Cliques are thought to tell of values that count in groups there."""
     return best(replace(trade, merged=0.0), *arguments)
 
@@ -111,27 +109,27 @@ def as_drawn(model: object, wanted: object, codes: Any, *_: object) -> dict[str,
     return dict(codes)
 
 
-ALL = dict.fromkeys(pairs.PICKS, 1e6)
+ALL = dict.fromkeys(auto.PICKS, 1e6)
 
 IDEAS = {
     "accounting": Idea("zCDP", privacy=", accountant: zcdp"),
     "first share": Idea("the least share for single columns", ((auto, "MANY_PLACES", Fraction(0)),)),
     "merging": Idea("rare values stay on their own", structure=", merge_rare: 0"),
-    "smoothing": Idea("noisy counts as they come", ((smoothing.smoothed, "__defaults__", (0.0,)),)),
+    "smoothing": Idea("noisy counts as they come", ((denoising.smoothed, "__defaults__", (0.0,)),)),
     "coarse numbers": Idea(
         "values of numbers are as rare as others", ((domain_compression, "ORDERED", 1.0),)
     ),
-    "ends": Idea("ends of numbers stay groups", ((compression, "_without_ends", lambda groups, _: groups),)),
-    "merged values": Idea("cliques tell of merged values", ((gain, "shared", merged_ignored),)),
-    "missing places": Idea("unused places stay", ((compression, "_with_missing", missing_apart),)),
+    "ends": Idea("ends of numbers stay groups", ((rare_values, "_without_ends", lambda groups, _: groups),)),
+    "merged values": Idea("cliques tell of merged values", ((allocation, "shared", merged_ignored),)),
+    "missing places": Idea("unused places stay", ((rare_values, "_with_missing", missing_apart),)),
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
     "unasked pairs": Idea(
         "later rounds only where pairs are known to pay",
         ((auto, "pairs_would_tell", lambda *_: False),),
     ),
-    "tree again": Idea("a clique of the tree counts like others", ((beside_the_tree, "TREE_COUNTS", 1.0),)),
-    "triples": Idea("pairs alone beside the tree", ((beside_the_tree, "_triples", lambda *_: []),)),
-    "small triples": Idea("none of small columns is asked about", ((beside_the_tree, "SMALL_OF", 0),)),
+    "tree again": Idea("a clique of the tree counts like others", ((second_round, "TREE_COUNTS", 1.0),)),
+    "triples": Idea("pairs alone beside the tree", ((second_round, "_triples", lambda *_: []),)),
+    "small triples": Idea("none of small columns is asked about", ((second_round, "SMALL_OF", 0),)),
     "denoising": Idea(
         "noisy counts of the tree as they come",
         ((denoising, "LEAST_CELLS", inf), (auto, "LEAST_DENOISED", inf)),
@@ -144,22 +142,22 @@ IDEAS = {
     "below zero": Idea("empty cells are targets of 0", ((refined_sample, "BELOW", 0.0),)),
     "yields": Idea("every column tried in every batch", ((refinement, "_ANYWAY", 1),)),
     "inside two bins": Idea("values drawn independently", ((joint_density, "LEAST_CORRELATION", 2.0),)),
-    "choosing": Idea("all distances asked for, no pair chosen", ((pairs, "PICKS", ALL),)),
-    "small pairs": Idea("small pairs chosen like others", ((pairs, "SMALL_A_COLUMN", 0),)),
+    "choosing": Idea("all distances asked for, no pair chosen", ((auto, "PICKS", ALL),)),
+    "small pairs": Idea("small pairs chosen like others", ((auto, "SMALL_A_COLUMN", 0),)),
     "penalties": Idea("pairs chosen by distance alone", ((auto, "penalty", lambda error, cells: 0),)),
     "guesses": Idea("pairs not chosen taken for independent", ((auto, "UNPICKED", 0.0),)),
     "caution": Idea("noisy distances as they come", ((auto, "CAUTION", 0.0),)),
     "worth": Idea(
         "as many pairs as fit, the farthest first",
-        ((gain.Trade, "gains", lambda trade, weighted, burdens, price: weighted),),
+        ((allocation.Trade, "gains", lambda trade, weighted, burdens, price: weighted),),
     ),
     "forest": Idea("pairs by gain alone, no forest first", ((auto, "_tree", joining_nothing(auto._tree)),)),
     "joining": Idea("pairs of the forest gain no more than others", ((auto, "JOINING", 1.0),)),
     "bound": Idea("a model as large as allowed, whatever the noise", ((auto, "CELLS_A_SIGNAL", 10**9),)),
-    "allocation": Idea("cliques share equally", ((gain, "shared", evenly),)),
+    "allocation": Idea("cliques share equally", ((allocation, "shared", evenly),)),
     "columns": Idea("single columns count for nothing", ((auto, "COLUMNS_COUNT", 0.0),)),
     "measuring again": Idea("no column measured again", ((auto, "_NOTHING", inf),)),
-    "blocks": Idea("pairs only", ((blocks, "MOST_CELLS", 0),)),
+    "blocks": Idea("pairs only", ((candidates, "MOST_CELLS", 0),)),
     "prior": Idea("no shrinking to independence", ((auto, "PRIOR", 0.0),)),
 }
 

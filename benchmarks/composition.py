@@ -18,11 +18,12 @@ from math import inf
 from time import perf_counter
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.comparison import Composed, statements
-from dpsynth.accounting.cost import Cost, planned, spent
+from dpsynth.accounting.calibration import exponential_within, gaussian_within, laplace_within
+from dpsynth.accounting.composition import Cost, planned, spent
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
-from dpsynth.accounting.scales import exponential_within, gaussian_within, laplace_within
+from dpsynth.ledger.views import Composed
+from dpsynth.wings.proof.accountants.comparison import statements
 
 OWN = Fraction(1, 10**9)
 KINDS: dict[str, tuple[Measure, str]] = {

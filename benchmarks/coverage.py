@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from coverage_truth import Rows
 from numpy.typing import NDArray
 
 from dpsynth import open_bundle
-from dpsynth.bundle import Provenance, StatisticTable, compute_statistics
+from dpsynth.bundle import StatisticTable, compute_statistics
 from dpsynth.bundle.recipient.bundle import Bundle
 from dpsynth.config import from_mapping
 from dpsynth.config.statistic_kinds import Asked, request_of
@@ -80,13 +81,7 @@ def statistics(bundle: Bundle, table: Table) -> Iterator[tuple[Mapping[str, obje
     wanted: list[Mapping[str, object]] = [*table.asked, *table.further]
     requests: list[Asked] = [request_of(json.loads(json.dumps(asked))) for asked in wanted]
     columns = bundle.rows.layout.columns
-    facts = Provenance(
-        public_marginals=bundle.rows.public_marginals,
-        sums=bundle.sums,
-        distances=bundle.distances,
-        finer=bundle.finer,
-    )
-    found = compute_statistics(requests, columns, bundle.measured, bundle.model, (), provenance=facts)
+    found = compute_statistics(requests, replace(bundle.sources, sampled=None))
     singles = [({"crosstab": list(t.columns)}, t) for t in found[: len(columns)]]
     yield from (*singles, *zip(wanted, found[len(columns) :], strict=True))
 
@@ -122,7 +117,7 @@ def judged(bundle: Bundle, table: Table, real: Rows) -> dict[str, Numbers]:
 def of_exam(bundle: Bundle, real: Rows) -> NDArray[np.bool_]:
     """For each examined pair true if the limits of its error hold the exact error."""
     labels = {c.name: c.codec.labels for c in bundle.layout.columns}
-    made, rows = Rows(bundle.synthetic, real.declared, labels), bundle.manifest["exam"]["rows"]
+    made, rows = Rows(bundle.synthetic, real.declared, labels), bundle.facts.exam.rows
     found = []
     for line in bundle.errors[bundle.errors["kind"] == "pair"].itertuples():
         asked = {"crosstab": [line.column_1, line.column_2]}

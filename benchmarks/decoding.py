@@ -32,11 +32,11 @@ from coded_tables import markdown
 from numpy.typing import NDArray
 
 import dpsynth
-from dpsynth.columns import numeric_codec
+from dpsynth.columns import numeric
 from dpsynth.columns.codec import Codes
 from dpsynth.columns.column import Column
 from dpsynth.columns.layout import Layout, Part
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 
 FIGURES = ("mean", "90 %", "99 %")
 DECODINGS = ("middle", "uniform", "linear")
@@ -133,7 +133,7 @@ def released(table: Table, unit: str, epsilon: str, bins: str, work: Path) -> ND
 
     def decoded(self: Layout, codes: Mapping[str, Codes], rng: np.random.Generator) -> pa.Table:
         flat = Layout(tuple(uniform(part) for part in self.parts))
-        with patch.object(numeric_codec, "drawn_between", middle):
+        with patch.object(numeric, "drawn_between", middle):
             made.append(decode(flat, codes, rng))
         made.append(decode(flat, codes, rng))
         made.append(decode(self, codes, rng))

@@ -23,9 +23,9 @@ import pandas as pd
 from coded_tables import markdown
 from first_contact import TABLES, brought, compared
 
-from dpsynth.columns.numeric_codec import NumericCodec
-from dpsynth.config import numeric_columns as growing_bins
-from dpsynth.config.numeric_columns import equal_starts, growing_starts, grows
+import dpsynth.columns.bins
+from dpsynth.columns.bins import equal_starts, growing_starts, grows
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.wings.owner.assess.number_guesses import rounded
 
 Starts = Callable[[int, int, int], list[int]]
@@ -41,7 +41,7 @@ def _equal(bins: int) -> Starts:
 def _growing(bins: int, decades: int) -> Starts:
     def starts(low: int, high: int, unit: int) -> list[int]:
         del unit
-        growing_bins._PART = 10**decades
+        dpsynth.columns.bins._PART = 10**decades
         return growing_starts(low, high, bins)
 
     return starts

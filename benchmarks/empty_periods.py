@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import dpsynth
-from dpsynth.accounting.calibration import Calibration
-from dpsynth.accounting.noises import noise_named
+from dpsynth.accounting.calibration import Calibration, noise_named
 from dpsynth.columns.measurement import Measurement
 from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.plan.plan import Plan

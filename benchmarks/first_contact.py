@@ -59,12 +59,13 @@ from coded_tables import markdown
 from made_tables import MADE
 
 import dpsynth
+from dpsynth.bundle.manifest import Manifest
 from dpsynth.columns.formulas import value_of
 from dpsynth.columns.rules import rules_of
 from dpsynth.config.compiled import compiled
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import Paused
-from dpsynth.statistics.verdict import USES, Verdict
+from dpsynth.statistics.verdict import USES
 from dpsynth.wings.owner.assess.row_sample import TypedRows, as_numbers
 
 RAW = ("flights", "nlswork", "loans", "adult", "randhie")
@@ -514,7 +515,7 @@ def released(table: Path, values: Mapping[str, object]) -> First:
     seconds, cpu = time.perf_counter() - begun, _processor() - used
     public = bundle / "public"
     synthetic, real = read_texts(public / "synthetic.csv"), read_texts(table)
-    verdict = Verdict.from_json(json.loads((public / "manifest.json").read_text())["verdict"])
+    verdict = Manifest.read(public).verdict.verdict
     return First(
         rows=len(real),
         left_out=tuple(name for name in real if name not in synthetic),

@@ -27,13 +27,13 @@ import pandas as pd
 
 import dpsynth
 from dpsynth.config import Spec, compiled
-from dpsynth.pipeline.answers import Measured
 from dpsynth.pipeline.generating import fit_model, row_source, spread_over_values
+from dpsynth.pipeline.measured import Measured
 from dpsynth.strategy.strategy import Selection
 from dpsynth.wings.local.aggregating import Aggregated, hold
 from dpsynth.wings.local.contract import Contract, contract_of
 from dpsynth.wings.local.estimates import local_answers
-from dpsynth.wings.local.randomisers.coins import dice
+from dpsynth.wings.local.randomisers.randomiser import dice
 from dpsynth.wings.local.reports import Tally
 
 FILES = {"nltcs": ("nltcs.csv", "nltcs-domain.json"), "adult": ("adult-coded.csv", "adult-domain.json")}
@@ -110,9 +110,10 @@ def three_way(synthetic: pd.DataFrame, frame: pd.DataFrame, sizes: dict[str, int
 
 def synthetic_of(aggregated: Aggregated, measured: Measured) -> pd.DataFrame:
     """The synthetic table of a collection."""
-    fit = fit_model(lambda *_: None, aggregated, aggregated, measured)
-    fitted = spread_over_values(aggregated, aggregated, measured, fit)
-    source = row_source(aggregated, fitted)
+    compiled, layout = aggregated.compiled, aggregated.compiled.layout
+    fit = fit_model(compiled, layout, aggregated.max_cells, measured)
+    fitted = spread_over_values(compiled, layout, measured, fit)
+    source = row_source(compiled, fitted)
     return source.table(fitted.rows, np.random.default_rng(0)).to_pandas()
 
 

@@ -35,9 +35,9 @@ from scipy.stats import beta
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.config import Spec, from_mapping
-from dpsynth.curator import noise
+from dpsynth.curator import samplers
 from dpsynth.pipeline.inputs import inputs_of
-from dpsynth.wings.proof.audit.lower_bounds import CONFIDENCE, LowerBound, lower_bound
+from dpsynth.wings.proof.audit.losses import CONFIDENCE, LowerBound, lower_bound
 from dpsynth.wings.proof.audit.observed_door import Asked, Transcript
 from dpsynth.wings.proof.audit.replay import observe, replay
 
@@ -242,12 +242,12 @@ def row_of(case: Case, found: Decisions) -> str:
 def small_noise() -> None:
     """Plant the fault: noise of 0.7 of its size."""
     for name in ("add_gaussian", "add_laplace"):
-        sound = getattr(noise, name)
+        sound = getattr(samplers, name)
 
         def small(values, scale, sound=sound):  # type: ignore[no-untyped-def]
             return values + np.rint(FAULT * (sound(values, scale) - values)).astype(np.int64)
 
-        setattr(noise, name, small)
+        setattr(samplers, name, small)
 
 
 def cases(canaries: int, epsilon: float) -> Iterator[Case]:

@@ -16,21 +16,21 @@ import gzip
 import os
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from dpsynth.bundle import Provenance, compute_statistics
+from dpsynth.bundle import Sources, compute_statistics
 from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, MemoryTable, Terms, load_rows
 from dpsynth.model import LeastSquares
-from dpsynth.pipeline.answers import Answers
+from dpsynth.pipeline.measured import Answers
 from dpsynth.pipeline.measuring import Stage, measure_statistics
 from dpsynth.plan.plan import make_plan
-from dpsynth.plan.steps import one_way_weights
+from dpsynth.plan.spending import one_way_weights
 from dpsynth.strategy import strategy_of
 
 KEY = b"k" * 32
@@ -200,10 +200,12 @@ def _found(case: Case, runs: int, folder: Path) -> Iterator[tuple[str, str, tupl
         whole = measure_statistics(None, Stage(curator, plan, worked_out.layout), answers)
         share = curator.remaining * len(plan.wanted) / max(plan.outlined.cliques, 1)
         direct = LeastSquares(worked_out.domain, (*singles, *curator.marginals(plan.wanted, share)))
-        for way, own in (("counts", Provenance()), ("own", Provenance(sums=whole.sums, finer=whole.finer))):
-            tables = compute_statistics(
-                spec.publish.statistics, columns, direct, _NoModel(), (), provenance=own
-            )
+        by_counts = Sources(columns, direct, _NoModel())
+        for way, own in (
+            ("counts", by_counts),
+            ("own", replace(by_counts, sums=whole.sums, finer=whole.finer)),
+        ):
+            tables = compute_statistics(spec.publish.statistics, own)
             for one, known, found in zip(case.asked, true, tables[len(columns) :], strict=True):
                 for row in found.table.to_pylist():
                     group = str(row[one["by"]]) if "by" in one else "", row.get("quantile", "")

@@ -13,7 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from dpsynth.curator import bulk_noise, noise
+from dpsynth.curator import samplers
 
 SCALES = (1.0, 50.0, 1e4)
 
@@ -32,12 +32,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
     values = np.zeros(arguments.cells, dtype=np.int64)
-    peers = {"gaussian": noise._gaussian, "laplace": noise._laplace}
+    peers = {"gaussian": samplers._gaussian, "laplace": samplers._laplace}
     print(f"{'noise':>10}{'scale':>8}{'table ms':>10}{'ns/cell':>10}{'OpenDP':>10}{'ratio':>8}")
     for kind, peer in peers.items():
         for scale in SCALES:
-            table = seconds(bulk_noise._table, kind, scale) * 1e3
-            ours = min(seconds(bulk_noise.add, kind, scale, values) for _ in range(arguments.runs))
+            table = seconds(samplers._table, kind, scale) * 1e3
+            ours = min(seconds(samplers.add_in_bulk, kind, scale, values) for _ in range(arguments.runs))
             theirs = seconds(peer(scale), values.tolist())
             ours, theirs = ours / arguments.cells * 1e9, theirs / arguments.cells * 1e9
             print(

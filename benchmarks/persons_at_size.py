@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 from scipy.stats import chi2
 
-from dpsynth.curator.contribution_bounding import person_codes, rows_kept
+from dpsynth.curator.units import person_codes, rows_kept
 
 MOST_OWN = 12
 PLACES = 20

@@ -42,10 +42,9 @@ from dpsynth.curator import MemoryTable, load_table
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.inputs import cells_of, file_of, inputs_of
-from dpsynth.plan.occasion import Occasion
+from dpsynth.pipeline.reservation import Occasion
 from dpsynth.wings.cluster.dask_clusters import local_workers
-from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows
-from dpsynth.wings.cluster.pieces import pieces_of_file
+from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, pieces_of_file
 from dpsynth.wings.proof.audit.replay import observe
 from tests.databases import Postgres
 

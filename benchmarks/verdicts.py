@@ -37,7 +37,7 @@ from made_tables import MADE
 
 from dpsynth.bundle.recipient import open_bundle
 from dpsynth.columns.column import Column
-from dpsynth.statistics.verdict import USABLE, USES, Verdict
+from dpsynth.statistics.verdict import USABLE, USES
 
 CHOSEN_ON = (*RAW, "persons", "households", "titanic", "nltcs", "fire")
 """Tables on which the thresholds of verdicts were chosen."""
@@ -138,7 +138,7 @@ def held(table: Path, public: Path, epsilon: float) -> Iterator[Held]:
         real, synthetic = counts[0], counts[1] * (counts[0].sum() / max(counts[1].sum(), 1))
         known = np.abs(real[:values] - synthetic[:values]).sum() / 2 / max(real[:values].sum(), 1)
         single[column.name] = max(error((column.name,)), float(known))
-    verdict = Verdict.from_json(bundle.manifest["verdict"])
+    verdict = bundle.verdict
     for one in verdict.columns:
         yield Held(table.stem, epsilon, one.name, False, one.verdict, single[one.name])
     for one in verdict.pairs:

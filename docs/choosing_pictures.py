@@ -14,7 +14,7 @@ from math import log10, tanh
 from pathlib import Path
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import planned
+from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import GDP
 from dpsynth.config import Spec, compiled
 from dpsynth.figures import guess_percent

@@ -33,7 +33,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     del config, files
     away = "docs" if page.file.src_uri in BESIDE else r"\.\."
     flat = re.sub(rf"\]\({away}/", "](", markdown)
-    if page.file.src_uri == "architecture.md":
+    if page.file.src_uri == "auditing.md":
         # Each proof is one click away; a name that the API reference lacks is a warning.
         flat = re.sub(r"`(dpsynth(?:\.\w+)+)`(?=[^|\n]*\|)", r"[`\1`][\1]", flat)
     return re.sub(r"\]\((?:notebooks/)?([\w-]+)\.ipynb\)", r"](\1.md)", flat)

@@ -162,10 +162,10 @@ def __getattr__(name: str) -> object:
         from dpsynth.api.synthesizer import Synthesizer
 
         return Synthesizer
-    from dpsynth.wing import function
+    from dpsynth.wing import added
 
-    if name in __all__ and (found := function(name)) is not None:
-        return found
+    if name in __all__ and (found := added("functions", name)) is not None:
+        return found[0]
     raise AttributeError(f"module 'dpsynth' has no attribute {name!r}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from math import exp, isfinite
 
@@ -95,3 +96,12 @@ def grouped(label: str) -> str:
 def percent(share: float | None) -> str:
     """A share in per cent."""
     return NOTHING if share is None else _with_minus(f"{100.0 * share:z.1f} %")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a list in words.
+
+    >>> listed(("age", "sex", "city"))
+    'age, sex and city'
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

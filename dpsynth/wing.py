@@ -15,7 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Generic, TypeVar, cast
+from typing import Generic, Literal, TypeVar, cast
+
+from dpsynth.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -60,10 +62,10 @@ def at(address: str) -> object:
     return getattr(import_module(module), name)
 
 
-def function(name: str) -> object | None:
-    """What the wings add to ``import dpsynth`` under a name; None if none does."""
-    address = next((wing.functions[name] for wing in wings() if name in wing.functions), None)
-    return None if address is None else at(address)
+def added(kind: Literal["commands", "functions", "points"], name: str) -> tuple[object, Wing] | None:
+    """What a wing adds under a name, imported now, and the wing; None if none does."""
+    wing = next((wing for wing in wings() if name in getattr(wing, kind)), None)
+    return None if wing is None else (at(getattr(wing, kind)[name]), wing)
 
 
 class Point(Generic[T]):
@@ -73,15 +75,30 @@ class Point(Generic[T]):
     True
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, wing: str = "") -> None:
         """A point of the core.
 
         Args:
             name: what wings name it by.
+            wing: the wing of this project that fills it, for messages.
         """
-        self.name = name
+        self.name, self._wing = name, wing
 
     def filled(self) -> T | None:
         """What fills it; None without the wing."""
-        address = next((wing.points[self.name] for wing in wings() if self.name in wing.points), None)
-        return None if address is None else cast(T, at(address))
+        found = added("points", self.name)
+        return None if found is None else cast(T, found[0])
+
+    def needed(self, by: str) -> T:
+        """What fills it.
+
+        Args:
+            by: what needs it, as the beginning of a sentence.
+
+        Raises:
+            ConfigError: the wing is not installed.
+        """
+        found = self.filled()
+        if found is None:
+            raise ConfigError(f"{by} needs the wing {self._wing}, which is not installed here.")
+        return found

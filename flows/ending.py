@@ -24,7 +24,7 @@ _KINDS: Mapping[type[DpsynthError], str] = {BudgetRefused: "refused", Interrupte
 def completed(dataset: str, name: str, done: Release) -> None:
     """Report a release in Prefect; reports that Prefect refuses are dropped."""
     with suppress(DpsynthError):
-        guarded("describe the release", lambda _: _describe(name, done))
+        guarded("describe the release", lambda: _describe(name, done))
     _emit(
         "completed",
         f"dpsynth.dataset.{dataset}",

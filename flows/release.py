@@ -35,10 +35,9 @@ from dpsynth.errors import DpsynthError
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.release_run import ReleaseRun
+from dpsynth.pipeline.reservation import occasion_of, table_of
 from dpsynth.pipeline.spine import run
 from dpsynth.pipeline.steps import StepWatcher, watched
-from dpsynth.plan.occasion import occasion_of
-from dpsynth.plan.reservation import table_of
 from flows.ending import completed, failed
 from flows.secrets import unlock
 

@@ -35,9 +35,8 @@ from prefect.types.entrypoint import EntrypointType
 from dpsynth.config import Spec
 from dpsynth.ledger.balance import ReleaseEntry
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.pipeline.folders import waits_for_its_owner
-from dpsynth.plan.occasion import next_ticks, occasion_of
-from dpsynth.plan.reservation import table_of
+from dpsynth.pipeline.release_run import waits_for_its_owner
+from dpsynth.pipeline.reservation import next_ticks, occasion_of, table_of
 from flows.local_server import running
 from flows.release import release
 from flows.served import Served, StopSignals

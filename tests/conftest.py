@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import Phase, settings
@@ -14,6 +15,9 @@ from hypothesis import Phase, settings
 from tests.databases import Postgres, reason_without
 from tests.examples import LEAST, PART
 from tests.seeded_noise import seed_noise
+
+if TYPE_CHECKING:
+    from tests.cli.here import Command
 
 settings.register_profile("full", deadline=None, max_examples=100)
 settings.register_profile("quick", deadline=None, max_examples=max(LEAST, 100 // PART), derandomize=True)
@@ -90,6 +94,14 @@ def pytest_collection_finish() -> None:
 def seeded_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise that is the same each time: for what a release is good for, never for its guarantee."""
     seed_noise(monkeypatch, seed=1)
+
+
+@pytest.fixture
+def dpsynth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command in this process, in an empty folder."""
+    from tests.cli.here import Command
+
+    return Command(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")

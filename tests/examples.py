@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import settings
 
-PART, LEAST = 16, 8
+PART, LEAST = 32, 5
 
 
 def examples(count: int, **more: Any) -> settings:

@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import planned, spent
+from dpsynth.accounting.composition import planned, spent
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, RecordedEvent, to_json
 from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.columns.slices import Slice, span_of

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsynth.curator import noise
+from dpsynth.curator import samplers
 
 Counts = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def seed_noise(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     def chosen(scores: Counts, scale: float) -> int:
         return int(np.argmax(scores + rng.gumbel(0, scale, scores.shape)))
 
-    monkeypatch.setattr(noise, "add_gaussian", gaussian)
-    monkeypatch.setattr(noise, "add_laplace", laplace)
-    monkeypatch.setattr(noise, "choose_index", chosen)
+    monkeypatch.setattr(samplers, "add_gaussian", gaussian)
+    monkeypatch.setattr(samplers, "add_laplace", laplace)
+    monkeypatch.setattr(samplers, "choose_index", chosen)
     monkeypatch.setattr(secrets, "randbits", random.Random(seed).getrandbits)

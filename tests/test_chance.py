@@ -11,18 +11,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dpsynth.accounting.partition_selection import SelectionEvent
-from dpsynth.curator import noise, partition_selection
+from dpsynth.accounting.events import SelectionEvent
+from dpsynth.curator import samplers
 from tests.chance import UNSEEDED, Chance, Watch
 
 ZEROS = np.zeros(3, dtype=np.int64)
 SELECTION = SelectionEvent(0.5, 0.01, 1)
 
 DRAWS: dict[str, tuple[set[str], Callable[[], object]]] = {
-    "noise": ({"noise"}, lambda: noise.add_gaussian(ZEROS, 2.0)),
-    "a choice": ({"noise"}, lambda: noise.choose_index(ZEROS, 2.0)),
-    "bulk noise": ({"bits"}, lambda: noise.add_laplace(np.zeros(500, dtype=np.int64), 1.0)),
-    "coins": ({"bits"}, lambda: partition_selection.select(np.array([3]), SELECTION)),
+    "noise": ({"noise"}, lambda: samplers.add_gaussian(ZEROS, 2.0)),
+    "a choice": ({"noise"}, lambda: samplers.choose_index(ZEROS, 2.0)),
+    "bulk noise": ({"bits"}, lambda: samplers.add_laplace(np.zeros(500, dtype=np.int64), 1.0)),
+    "coins": ({"bits"}, lambda: samplers.select(np.array([3]), SELECTION)),
     "a key": ({"names and keys"}, lambda: secrets.token_hex(16)),
     "a generator": ({UNSEEDED}, lambda: np.random.default_rng().random()),
     "a process": ({"a process"}, lambda: subprocess.run([sys.executable, "--version"], check=True)),
@@ -49,7 +49,7 @@ def test_what_a_fixture_draws_counts_for_every_test_that_uses_it_and_a_failure_i
             if "drawn" in item.fixturenames and not made:
                 fixture = chance.pytest_fixture_setup(SimpleNamespace(argname="drawn"))
                 next(fixture)
-                made.append(int(noise.add_gaussian(ZEROS, 2.0)[0]))
+                made.append(int(samplers.add_gaussian(ZEROS, 2.0)[0]))
                 with pytest.raises(StopIteration):
                     fixture.send(None)
             chance.pytest_runtest_logreport(

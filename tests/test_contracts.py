@@ -34,7 +34,7 @@ PLANTED = {
     "strategy/planted.py": ("import dpsynth.curator.journal", "no other room reaches"),
     "bundle/planted.py": ("def late():\n    from dpsynth.curator import door", "no other room reaches"),
     "planted.py": ("import dpsynth.curator", "only the pipeline opens the door"),
-    "wings/owner/starter/planted.py": ("import dpsynth.curator.source", "no other room reaches"),
+    "wings/owner/starter/planted.py": ("import dpsynth.curator.rows.files", "no other room reaches"),
     "pipeline/forecast.py": (
         "import dpsynth.wings.owner.assess.profiling",
         "The core works without wings",

@@ -9,9 +9,14 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from dpsynth.cli.app import app
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -20,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
+DESIGN = REPOSITORY / "docs" / "design.md"
 ROOM = re.compile(r"^\| (\d+) \| `(\w+)` \| \S", re.MULTILINE)
 AUDITING = REPOSITORY / "docs" / "auditing.md"
 PROOF = re.compile(
@@ -34,12 +40,15 @@ def section(title: str) -> str:
     return ARCHITECTURE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
+def contracts() -> list[dict[str, Any]]:
+    """The import contracts."""
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    return settings["tool"]["importlinter"]["contracts"]
+
+
 def layers() -> list[set[str]]:
     """The rooms by layer, from the top down, as the import contracts have them."""
-    contracts = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
-        "importlinter"
-    ]
-    (layered,) = (c["layers"] for c in contracts["contracts"] if "through the rooms" in c["name"])
+    (layered,) = (c["layers"] for c in contracts() if "through the rooms" in c["name"])
     return [{room.strip().removeprefix("dpsynth.") for room in layer.split("|")} for layer in layered]
 
 
@@ -161,9 +170,23 @@ def test_every_room_has_its_page_of_the_api() -> None:
         assert f"::: {'' if page == 'flows' else 'dpsynth.'}{page}\n" in text
 
 
-def test_every_file_that_the_architecture_page_names_exists() -> None:
-    named = re.findall(r"`((?:dpsynth|flows|tests)/[\w/]+\.py)`", ARCHITECTURE.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", [ARCHITECTURE, DESIGN], ids=lambda page: page.stem)
+def test_every_file_that_a_page_for_contributors_names_exists(page: Path) -> None:
+    named = re.findall(r"`((?:dpsynth|flows|tests)/[\w/]+\.py)`", page.read_text(encoding="utf-8"))
+    assert len(named) > 10
     assert [file for file in named if not (REPOSITORY / file).is_file()] == []
+
+
+def test_every_law_names_the_test_or_the_contract_that_holds_it() -> None:
+    _, laws = DESIGN.read_text(encoding="utf-8").split("\n## The laws\n")
+    sections = laws.split("\n## ")[0].split("\n### ")[1:]
+    assert len(sections) == 8
+    for law in sections:
+        held = law.split("*Held by*")[1]
+        assert re.findall(r"`tests/[\w/]+\.py`", held), law
+    named = set(re.findall(r'"([A-Z][^"]+)"', " ".join(laws.split())))
+    assert len(named) >= 4
+    assert named <= {contract["name"] for contract in contracts()}
 
 
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
@@ -203,6 +226,58 @@ def broken(texts: dict[Path, str]) -> list[str]:
     return found
 
 
+def test_every_key_of_a_configuration_is_on_a_page_and_every_key_of_a_manifest_on_that_of_the_files() -> None:
+    config, manifest = (
+        json.loads((REPOSITORY / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8"))
+        for name in ("dpsynth", "manifest")
+    )
+    assert len(keys_of(config)) > 100
+    assert unmentioned(keys_of(config), " ".join(pages().values())) == []
+    files = (REPOSITORY / "docs" / "files.md").read_text(encoding="utf-8")
+    assert unmentioned(manifest["properties"], files.split("\n## `manifest.json`\n")[1]) == []
+
+
+def test_a_key_that_no_page_mentions_is_caught() -> None:
+    assert unmentioned({"rows", "rows_a_file"}, "`rows_a_filed` and `rows`") == ["rows_a_file"]
+
+
+def unmentioned(keys: Iterable[str], text: str) -> list[str]:
+    """Keys that a text lacks as whole words."""
+    return [key for key in sorted(keys) if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text)]
+
+
+def keys_of(schema: object) -> set[str]:
+    """The keys of all objects that a JSON Schema describes."""
+    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    own = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    return set(own) | {key for value in inner for key in keys_of(value)}
+
+
+NAMED = re.compile(r"\b((?:dpsynth|flows|tests|benchmarks)/[\w/]+\.py)\b|-m (benchmarks\.\w+)")
+
+
+def scripts_that_are_gone(texts: dict[Path, str]) -> list[str]:
+    """Files of code that pages name, by path or as a module to run, and that there are not."""
+    found = [
+        (path.name, file or f"{module.replace('.', '/')}.py")
+        for path, text in texts.items()
+        for file, module in NAMED.findall(text)
+    ]
+    assert len(found) > 50
+    return [f"{page}: {file}" for page, file in found if not (REPOSITORY / file).is_file()]
+
+
+def test_every_script_and_test_that_a_page_names_exists() -> None:
+    assert scripts_that_are_gone(pages()) == []
+
+
+def test_a_script_that_is_gone_is_caught() -> None:
+    texts = pages()
+    page = REPOSITORY / "docs" / "privacy.md"
+    for name in ("`tests/no_such_test.py`", "python -m benchmarks.gone"):
+        assert len(scripts_that_are_gone({**texts, page: texts[page] + name})) == 1
+
+
 def in_no_menu(texts: dict[Path, str], menu: str) -> set[str]:
     """Pages that a site's menu leaves out, and those in it that there are not."""
     docs = REPOSITORY / "docs"
@@ -229,6 +304,42 @@ def test_a_link_to_no_page_or_no_heading_and_a_page_in_no_menu_are_caught() -> N
         assert broken({**texts, page: f"{texts[page]}\n[A]({link})\n"}) == [f"privacy.md: {link}"]
     menu = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
     assert in_no_menu(texts, menu.replace("privacy.md", "privately.md")) == {"privacy.md", "privately.md"}
+
+
+COMMAND = re.compile(r"(?:`|^(?:\$ )?)dpsynth ([a-z]+)([^`#\n]*)", re.MULTILINE)
+FORMATS = {"measurements", "row"}
+"""Words after the name of the program that are formats of files, in the page on files."""
+
+
+def unknown(text: str) -> list[str]:
+    """Commands and options in the code of a page that the command line doesn't have."""
+    group: Any = get_command(app)
+    missing = []
+    for name, rest in (found for code in CODE.findall(text) for found in COMMAND.findall(code)):
+        command: Any = group.get_command(None, name)
+        if command is None:
+            missing.append(name)
+            continue
+        within = getattr(command, "commands", {})
+        command = within.get(rest.strip().partition(" ")[0], command)
+        options = {option for p in command.params for option in (*p.opts, *p.secondary_opts)} | {"--help"}
+        missing += [f"{name} {o}" for o in re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest) if o not in options]
+    return [word for word in missing if word not in FORMATS]
+
+
+def test_every_command_and_option_that_a_page_shows_exists() -> None:
+    texts = pages()
+    assert sum(len(COMMAND.findall(code)) for text in texts.values() for code in CODE.findall(text)) > 150
+    assert {path.name: words for path, text in texts.items() if (words := unknown(text))} == {}
+
+
+def test_a_command_or_an_option_that_is_gone_is_caught() -> None:
+    assert (
+        unknown("`dpsynth plan CONFIG --detail`, dpsynth gone\n```\n$ dpsynth ledger show --detail\n```")
+        == []
+    )
+    assert unknown("`dpsynth gone`") == ["gone"]
+    assert unknown("```\n$ dpsynth ledger show --gone\n```") == ["ledger --gone"]
 
 
 def test_the_first_sentence_of_every_page_says_for_whom_it_is() -> None:

@@ -38,5 +38,8 @@ def test_of_some_cases_the_first_and_others_far_apart_are_quick_and_the_rest_slo
     assert [case.values for case in cases] == [(i, -i) for i in range(10)]
     assert [case.values[0] for case in cases if not case.marks] == [0, 3, 6]
     assert cases[-1].id == "last" and [mark.name for mark in cases[-1].marks] == ["slow"]
+    fewer = some(cases, 2)
+    assert [case.values[0] for case in fewer if not case.marks] == [0, 3]
+    assert all(len(case.marks) <= 1 for case in fewer)
     with pytest.raises(AssertionError, match="nothing would be tried"):
         some([1], 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -49,20 +49,34 @@ def covering(cases: Sequence[tuple[Hashable, ...]], strength: int) -> set[int]:
     return chosen
 
 
-def some(cases: Sequence[Any], quick: int) -> list[Any]:
+def some(cases: Iterable[Any], quick: int) -> list[Any]:
     """The cases of one parameter for ``parametrize``, of which all but so many, evenly spread, are ``slow``.
 
     Args:
-        cases: values, tuples of values for several parameters, or what ``pytest.param`` made of them.
-        quick: how many the quick tests try; the first is among them.
+        cases: values, tuples of values for several parameters, or what ``pytest.param`` made of them; those
+            that are slow already stay so.
+        quick: how many the quick tests try; the first that may be is among them.
     """
-    assert 0 < quick <= len(cases), "nothing would be tried, or nothing left out"
-    kept = {i * len(cases) // quick for i in range(quick)}
-    return [_param(case, slow=i not in kept) for i, case in enumerate(cases)]
+    params = [_param(case) for case in cases]
+    others = [i for i, param in enumerate(params) if pytest.mark.slow.mark not in _marks(param)]
+    assert 0 < quick <= len(others), "nothing would be tried, or nothing left out"
+    kept = {others[i * len(others) // quick] for i in range(quick)}
+    return [param if i in kept else _slow(param) for i, param in enumerate(params)]
 
 
-def _param(case: Any, *, slow: bool) -> Any:
-    marks = (pytest.mark.slow,) if slow else ()
+def _param(case: Any) -> ParameterSet:
     if isinstance(case, ParameterSet):
-        return pytest.param(*case.values, marks=(*case.marks, *marks), id=case.id)
-    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
+        return case
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)))
+
+
+def _marks(param: ParameterSet) -> list[pytest.Mark]:
+    return [getattr(mark, "mark", mark) for mark in param.marks]
+
+
+def _slow(param: ParameterSet) -> ParameterSet:
+    return (
+        param
+        if pytest.mark.slow.mark in _marks(param)
+        else pytest.param(*param.values, marks=(*param.marks, pytest.mark.slow), id=param.id)
+    )

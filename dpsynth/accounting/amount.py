@@ -29,6 +29,11 @@ def float_down(value: Fraction) -> float:
     return near if Fraction(near) <= value else nextafter(near, -inf)
 
 
+def decimal_of(value: Fraction) -> Decimal:
+    """A rational in the decimal arithmetic in force, rounded to its digits."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
 def digits(value: Fraction, *, up: bool) -> str:
     """The text of a rational: six significant digits, rounded up or down.
 

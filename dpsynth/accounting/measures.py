@@ -364,7 +364,7 @@ class Measure(ABC):
         symbol: the symbol of the figure.
         noises: names of the noise of counts that releases under this measure may have.
         needs_delta: true if its totals imply an epsilon only at a delta above 0; the deltas of events
-            (``partition_selection``) are then set aside from that delta. Without it they are all of delta.
+            (``events``) are then set aside from that delta. Without it they are all of delta.
         error_power: the p of noise whose error falls as B^-p with the cost B.
         uncounted: the reason why some noise has no cost under it.
     """

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
 from dpsynth.accounting.measures import PURE
+from dpsynth.columns.section import nearest
 from dpsynth.config import Spec
 from dpsynth.config.privacy import USUAL_DELTA
-from dpsynth.config.section import nearest
 from dpsynth.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from dpsynth.config.privacy import Ledger
 from dpsynth.errors import ConfigError, DpsynthError, Paused
 from dpsynth.ledger.ledger import Ledger as LedgerBook
 from dpsynth.pipeline.beginning import DEFAULT_REQUEST, Request
-from dpsynth.pipeline.folders import unfinished_journal
 from dpsynth.pipeline.inputs import MemoryTable
-from dpsynth.pipeline.release_run import Ending
+from dpsynth.pipeline.release_run import Ending, unfinished_journal
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.spine import run
 

@@ -3,14 +3,13 @@
 from dpsynth.bundle.bundle import MANIFEST, commit, write_public
 from dpsynth.bundle.csv_files import neutralise, restore
 from dpsynth.bundle.publication import Publication
-from dpsynth.statistics.provenance import Provenance
-from dpsynth.statistics.tables import StatisticRequest, StatisticTable, compute_statistics
+from dpsynth.statistics.sources import Sources
+from dpsynth.statistics.tables import StatisticTable, compute_statistics
 
 __all__ = [
     "MANIFEST",
-    "Provenance",
     "Publication",
-    "StatisticRequest",
+    "Sources",
     "StatisticTable",
     "commit",
     "compute_statistics",

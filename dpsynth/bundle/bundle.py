@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 
 from dpsynth.bundle import publication as audiences
 from dpsynth.bundle.csv_files import number_texts, write_csv
-from dpsynth.bundle.manifest import file_facts, manifest, manifest_text
+from dpsynth.bundle.manifest import MANIFEST, Manifest, manifest_text
 from dpsynth.bundle.pages import readme_text, report_html
 from dpsynth.bundle.publication import Publication
-from dpsynth.bundle.report_source import MANIFEST, REPORT, report_source
+from dpsynth.bundle.report_source import REPORT, report_source
 from dpsynth.bundle.row_source import save_row_source
 from dpsynth.bundle.signature import CHECKSUMS, SIGNATURE, SigningKey, checksums_text
 from dpsynth.columns.column import Column
@@ -42,7 +42,7 @@ from dpsynth.model import save
 from dpsynth.statistics import exam, finer_quantiles
 from dpsynth.statistics.structure_tree import group_labels
 from dpsynth.statistics.summed_means import sums_file
-from dpsynth.strategy.evidence.evidence import FORMAT
+from dpsynth.strategy.reused_answers import FORMAT
 from dpsynth.wing import Point
 
 _SCHEMA = pa.schema(
@@ -163,7 +163,7 @@ def write_measurements(
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
 
-CATALOGUES: Point[Mapping[str, Callable[[Mapping[str, object]], str]]] = Point("catalogues")
+CATALOGUES: Point[Mapping[str, Callable[[Manifest], str]]] = Point("catalogues")
 """Descriptions of a bundle for catalogues of data: the text of each file, by its name, from the manifest."""
 
 
@@ -189,19 +189,18 @@ def write_public(folder: Path, publication: Publication, key: SigningKey | None 
     names = list(_write_tables(folder, publication))
     catalogues = CATALOGUES.filled() or {}
     (folder / "README.md").write_text(readme_text(publication, catalogues), encoding="utf-8", newline="\n")
-    source = report_source(folder, manifest(publication, {}), [*names, *catalogues])
+    manifest = Manifest.of(publication)
+    source = report_source(folder, manifest, [*names, *catalogues])
     (folder / REPORT).write_text(report_html(source), encoding="utf-8", newline="\n")
-    names += [REPORT, "README.md"]
     # A large table is read once for its checksum.
-    facts = file_facts(folder, names)
-    described = {**source.manifest, "files": facts}
+    described = manifest.listing(folder, [*names, REPORT, "README.md"])
     for name, text_of in catalogues.items():
         (folder / name).write_text(text_of(described), encoding="utf-8", newline="\n")
-    facts |= file_facts(folder, list(catalogues))
-    for name in facts:
+    whole = described.listing(folder, list(catalogues))
+    for name in whole.files:
         _sync(folder / name)
-    _write_text(folder / MANIFEST, manifest_text(manifest(publication, facts)))
-    listed = {name: str(fact["sha256"]) for name, fact in {**facts, **file_facts(folder, [MANIFEST])}.items()}
+    _write_text(folder / MANIFEST, manifest_text(whole.values))
+    listed = {name: file.sha256 for name, file in whole.listing(folder, [MANIFEST]).files.items()}
     checksums = checksums_text(listed)
     _write_text(folder / CHECKSUMS, checksums)
     if key is not None:

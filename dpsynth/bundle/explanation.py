@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.composition import group_amount
 from dpsynth.accounting.events import Guarantee
-from dpsynth.accounting.neighbours import EVENT, ROW, group_amount, left_unprotected, neighbours_in_words
+from dpsynth.accounting.neighbours import EVENT, ROW, left_unprotected, neighbours_in_words
 from dpsynth.bundle.publication import Publication, audiences_in_words
-from dpsynth.columns.calendar_codec import invents_time_of_day
+from dpsynth.columns.calendar import invents_time_of_day
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.figures import guess_percent, odds_factor, rounded_up
+from dpsynth.figures import guess_percent, listed, odds_factor, rounded_up
 from dpsynth.statistics.public_estimates import cautions_with_public_marginals
 from dpsynth.statistics.structure_tree import Paths, merged_columns
-from dpsynth.statistics.tables import StatisticTable, listed
-from dpsynth.strategy.evidence.public_table import cautions_with_public
-from dpsynth.strategy.evidence.reused import cautions_with, guarantee_with
+from dpsynth.statistics.tables import StatisticTable
+from dpsynth.strategy.reuse_record import cautions_with, cautions_with_public, guarantee_with
 
 
 def _short_unit(guarantee: Guarantee) -> str:

@@ -1,7 +1,11 @@
-"""The manifest: the facts, the guarantee and the mechanisms of a release, and every file's checksum.
+"""The manifest of a bundle: its facts, its guarantee and mechanisms, and the checksum of every file.
 
-Invariant: public facts only. No duration or time of day, no name of a machine, user or
-path, and no hash of the private table.
+``Manifest`` is its one description. A release is written by it, recipients read by it, and the JSON Schema is
+that of its fields. Keys that it doesn't name are allowed, so that a bundle of a later version with more facts
+still keeps to it. ``make schema`` writes the schema.
+
+Invariant: public facts only. No duration or time of day, no name of a machine, user or path, and no hash of
+the private table.
 """
 
 from __future__ import annotations
@@ -9,9 +13,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
-from dpsynth.accounting.neighbours import of_groups, other_relation
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.json_schema import GenerateJsonSchema
+
+from dpsynth.accounting.composition import of_groups, other_relation
+from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.neighbours import Nameless, Relation
 from dpsynth.bundle.explanation import (
     assumption,
     cautions,
@@ -23,124 +42,613 @@ from dpsynth.bundle.explanation import (
 )
 from dpsynth.bundle.publication import Publication
 from dpsynth.bundle.signature import sha256_of
-from dpsynth.columns.public_schema import public_schema
-from dpsynth.statistics.structure_tree import largest, merged_columns, tree_facts
-from dpsynth.strategy.evidence.reused import guarantee_with
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.public_schema import public_schema, published_layout
+from dpsynth.columns.rules.ways import Enforcement
+from dpsynth.config.statistic_kinds import Asked, request_of
+from dpsynth.errors import DpsynthError
+from dpsynth.statistics.exam import Basis
+from dpsynth.statistics.sampled_estimates import SampledUnits
+from dpsynth.statistics.single_columns import DataWarning
+from dpsynth.statistics.structure_tree import TreeClique, largest, merged_columns, tree_cliques
+from dpsynth.statistics.verdict import Judgement, Verdict
+from dpsynth.strategy.reuse_record import guarantee_with
 
-FORMAT = "dpsynth bundle 2"
+MANIFEST = "manifest.json"
+
+Format = Literal["dpsynth bundle 2"]
+
+FORMAT = get_args(Format)[0]
 """The version of the bundle's form. A later version may lack what a recipient's command reads."""
 
+_LARGEST = 1 << 28
 
-def file_facts(folder: Path, names: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Size in bytes and SHA-256 of each named file of a folder."""
-    facts: dict[str, dict[str, object]] = {}
-    for name in names:
-        facts[name] = {"bytes": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)}
-    return facts
+Facts = Mapping[str, Any]
+Texts = tuple[str, ...]
+Cliques = tuple[Clique, ...]
+Whole = Annotated[int, Field(ge=0)]
+Loss = Annotated[float, Field(ge=0)]
+Probability = Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
-    """The manifest as JSON values, keys in the order in which they are written."""
-    guarantee = publication.guarantee
-    too_low = "" if publication.cut is None else publication.cut.too_low
-    here = publication.measured_together
-    earlier = [c for use in (publication.reused, publication.public_table) if use for c in use.cliques]
-    return {
-        "format": FORMAT,
-        "release": publication.release,
-        "release_id": publication.release_id,
-        "rehearsal": publication.rehearsal,
-        "date": publication.date,
-        "period": None if publication.part is None else publication.part.to_json(),
-        "trust": _trust(publication),
-        "audience": None if publication.audience is None else publication.audience.to_json(),
-        "sampling": None if publication.sampled is None else publication.sampled.to_json(),
-        "verdict": publication.verdict.to_json(),
-        "contribution_bounding": None if publication.cut is None else publication.cut.to_json(),
-        "guarantee": {
-            "epsilon": guarantee.epsilon,
-            "delta": guarantee.delta,
-            "rho": guarantee.rho,
-            "mu": guarantee.mu,
-            "approximate_delta": guarantee.approximate_delta,
-            "unit": guarantee.unit,
-            "rows_without_id": publication.nameless,
-            "neighbours": guarantee.neighbours,
-            "accountant": guarantee.accountant,
-            "groups": of_groups(guarantee),
-            "other_relation": other_relation(guarantee),
-            "in_words": [*guarantee_words(publication), *guarantee_with(publication.reused)],
-        },
-        "not_protected": list(not_protected(publication)),
-        "cautions": list(cautions(publication)),
-        "warnings": [warning.to_json() for warning in publication.warnings],
-        "budget_requested": dict(publication.budget),
-        "mechanisms": [dict(event) for event in publication.events],
-        "structure": {
-            "method": publication.structure,
-            "cliques": [list(clique) for clique in publication.cliques],
-            "lost": [list(clique) for clique in publication.lost],
-            "measured_together": [list(c) for c in largest(here)],
-            "known_from_elsewhere": [list(c) for c in largest(earlier)],
-            "model": tree_facts(publication.model.tree, [c.name for c in publication.columns]),
-            "merged_values": {
-                "why": merged_in_words(publication),
-                "below_rows": publication.merged_below,
-                "columns": {
-                    merged.column: {
-                        "values": merged.values,
-                        "groups": merged.groups,
-                        "held_together": [list(labels) for labels in merged.held],
-                    }
-                    for merged in merged_columns(publication.columns, publication.compression)
+class Part(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class Audience(Part):
+    name: str
+    epsilon: Loss | None
+
+
+class StatedAudience(Part):
+    """The audience of the bundle; null where it is the only one."""
+
+    name: str
+    audiences: tuple[Audience, ...] = Field(description="All audiences, in rising order of epsilon.")
+    answers_of: dict[str, str] = Field(
+        description="Files with the joint answers of audiences of smaller epsilons."
+    )
+
+
+class StatedVerdict(Part):
+    """Each column and pair: to be used, with care, or not."""
+
+    in_words: Texts = Field(max_length=5)
+    columns: tuple[Judgement, ...]
+    pairs: tuple[Judgement, ...]
+    rows: str = Field("", description="A sentence if counts of rows are much too low; otherwise empty.")
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict(self.columns, self.pairs, self.rows)
+
+
+class Limited(Part):
+    estimate: Share
+    low: Share
+    high: Share
+
+
+class UnitsAbove(Limited):
+    """The share of the units that have more rows."""
+
+
+class RowsCutOff(Limited):
+    """The share of the rows; of all of them, at least low."""
+
+    counted_up_to: Whole = Field(description="Rows of a unit beyond these are left out of account.")
+
+
+class UnitsByRows(Part):
+    from_rows: tuple[Whole, ...] = Field(
+        description="The least number of rows of each range; the last has no end."
+    )
+    units: tuple[int, ...] = Field(description="Noisy numbers of units with so many rows.")
+    noise: str
+    scale: float
+
+
+class ContributionBounding(Part):
+    """The rows that max_rows cuts off; null where rows are units, or not asked."""
+
+    max_rows: Whole = Field(description="The most rows of a unit that are counted.")
+    units_by_rows: UnitsByRows
+    units_above: UnitsAbove
+    rows_cut_off: RowsCutOff
+    limits: str
+    in_words: str
+    too_low: str = Field(description="A sentence if counts of rows are surely too low; else empty.")
+
+
+class LossOfGroup(Part):
+    units: Whole
+    epsilon: Loss | None
+    delta: Probability | None
+
+
+class LossOfRelation(Part):
+    neighbours: Relation
+    epsilon: Loss | None
+    delta: Probability | None
+
+
+class StatedGuarantee(Part):
+    """The guarantee, composed of the journal's events."""
+
+    epsilon: Loss = Field(description="Rounded up.")
+    delta: Probability
+    rho: Loss | None = Field(description="Zero-concentrated rho; null under pure epsilon.")
+    mu: Loss | None = Field(description="mu of Gaussian DP; null under other accountants.")
+    approximate_delta: Probability
+    unit: str = Field(description="The privacy unit in words.")
+    rows_without_id: Nameless | None
+    neighbours: Relation
+    accountant: Literal["sequential", "zcdp", "gdp", "local"]
+    groups: tuple[LossOfGroup, ...] = Field(
+        description="The guarantees of units that change together; null: none."
+    )
+    other_relation: LossOfRelation
+    in_words: Texts
+
+
+class Mechanism(Part):
+    question: str = Field(description="What was asked: count, marginal, choose, errors, ...")
+    columns: Texts | None
+    merged_values: bool
+    candidates: int | None
+    mechanism: str
+    parameters: dict[str, Any] = Field({}, description="All that the cost follows from.")
+    scale: float | None
+    sensitivity: str
+    epsilon: Loss | None
+    rho: Loss | None
+    delta: Probability
+
+
+class MergedColumn(Part):
+    values: Whole
+    groups: Whole
+    held_together: tuple[Texts, ...]
+
+
+class MergedValues(Part):
+    why: str
+    below_rows: float
+    columns: dict[str, MergedColumn]
+
+
+class Structure(Part):
+    method: str
+    cliques: Cliques = Field(description="The sets of columns that were chosen to be measured together.")
+    lost: Cliques = Field(description="Chosen and paid for, but never answered.")
+    measured_together: Cliques = Field(description="The largest sets of columns that were measured together.")
+    known_from_elsewhere: Cliques = Field(description="Those of earlier releases or of a public table.")
+    model: tuple[TreeClique, ...] = Field(
+        description="The model's tree: sets of columns, and the position of the set that each hangs on."
+    )
+    merged_values: MergedValues
+
+
+class StatedPublicMarginal(Part):
+    columns: Clique
+    rows: Whole | None
+
+
+class PublishedColumn(Part):
+    name: str
+    type: str
+    labels: Texts = ()
+    missing: dict[str, Any] = {}
+
+
+def _described(column: dict[str, Any]) -> dict[str, Any]:
+    PublishedColumn.model_validate_json(json.dumps(column, default=str), strict=True)
+    return column
+
+
+Described = Annotated[
+    dict[str, Any], AfterValidator(_described), WithJsonSchema(TypeAdapter(PublishedColumn).json_schema())
+]
+"""A column of the public schema, whose keys are those of its kind, in their order."""
+
+
+class Constraints(Part):
+    rules: tuple[Enforcement, ...]
+    in_words: Texts
+
+
+class ErrorOfMarginals(Part):
+    number: Whole
+    mean_error: Share
+    low: Share
+    high: Share
+
+
+class StatedExam(Part):
+    """Measured errors of the synthetic table."""
+
+    answered: bool = Field(description="False if an interruption lost the answer.")
+    marginals: Whole
+    rows: Whole = Field(description="Number of rows that the synthetic counts were scaled to.")
+    noise: str = ""
+    scale: float = 0.0
+    standard_error: float = Field(0.0, description="Of one error, a share of the rows.")
+    pairs: ErrorOfMarginals | None = None
+    pairs_by_basis: dict[str, ErrorOfMarginals | None] = {}
+    triples: ErrorOfMarginals | None = None
+    limits: str = ""
+
+
+class Statistic(Part):
+    file: str
+    title: str
+    kind: str
+    columns: Clique
+    measured: bool
+    assumption: str = Field(description="Of a table by the model; otherwise empty.")
+    limits: Literal["95 %", "noise only", "none"] = Field(description="What intervals cover.")
+    too_low: str = Field("", description="Of counts and sums of rows, where max_rows cuts rows off.")
+    asked: dict[str, Any] | None = Field(
+        None, description="The request, where kind and columns don't say it all."
+    )
+
+    @property
+    def request(self) -> Asked | None:
+        """The request that the table answers; None of a kind of another version.
+
+        Raises:
+            ConfigError: there is no such request.
+        """
+        if self.asked is not None:
+            return request_of(self.asked)
+        if self.kind in ("one_way", "crosstab"):
+            return request_of({"crosstab": self.columns})
+        *by, of = self.columns or ("",)
+        return request_of({"mean": of, **({"by": by} if by else {})}) if self.kind == "mean" else None
+
+
+class CountsView(Part):
+    file: str
+    columns: Clique
+    counts_left_out: Whole
+
+
+class Generalised(Part):
+    level: Whole
+    of: Whole
+    groups: Texts = Field(description="The group of each value, in the order of the column's labels.")
+
+
+class KAnonymous(Part):
+    file: str
+    k: int = Field(ge=2)
+    quasi_identifiers: Texts
+    l: int = Field(ge=1)  # noqa: E741
+    sensitive: Texts
+    rows: Whole
+    rows_left_out: Whole
+    suppress_at_most: Share
+    loss: Share = Field(description="Iyengar's loss metric: 0 for no generalisation.")
+    columns_left_out: Texts = Field(description="Computed from quasi-identifiers.")
+    generalised: dict[str, Generalised]
+
+
+class Rounding(Part):
+    base: int = Field(ge=2)
+    method: Literal["nearest", "unbiased"]
+
+
+class StatedViews(Part):
+    """Views of the synthetic table in the form of older disclosure control."""
+
+    adds_to_the_guarantee: str = Field(description="Nothing.")
+    suppress_below: Annotated[int, Field(ge=2)] | None
+    rounding: Rounding | None
+    counts: tuple[CountsView, ...]
+    k_anonymous: KAnonymous | None
+
+
+class File(Part):
+    bytes: Whole
+    sha256: Sha256
+
+
+class Manifest(Part):
+    model_config = ConfigDict(title="dpsynth bundle manifest")
+
+    format: Format
+    release: str = Field(description="Name of the release in its configuration.")
+    release_id: str
+    rehearsal: bool = Field(description="True if the table was made up: nothing is about anybody.")
+    date: str = Field(json_schema_extra={"format": "date"})
+    period: dict[str, Any] | None
+    trust: str = Field(description="Who has to be trusted: a curator (central), or nobody (local).")
+    audience: StatedAudience | None = None
+    sampling: SampledUnits | None = Field(
+        None, description="The secret sample that all answers are about; null without one."
+    )
+    verdict: StatedVerdict
+    contribution_bounding: ContributionBounding | None = None
+    guarantee: StatedGuarantee
+    not_protected: Texts = Field(description="What the guarantee doesn't cover.")
+    cautions: Texts = Field(description="How far to believe the numbers.")
+    warnings: tuple[DataWarning, ...]
+    budget_requested: dict[str, Any]
+    mechanisms: tuple[Mechanism, ...] = Field(description="One for each charged question, in order.")
+    structure: Structure
+    earlier_releases: dict[str, Any] | None
+    public_table: dict[str, Any] | None
+    public_marginals: tuple[StatedPublicMarginal, ...]
+    source: dict[str, Any] | None = Field(
+        None, description="The form of the private table's file, as configured; null if it is no file."
+    )
+    columns: tuple[Described, ...] = Field(description="The public schema.")
+    found_with_budget: dict[str, Texts]
+    found_in_words: str
+    constraints: Constraints
+    local: dict[str, Any] | None = Field(description="The collection of respondents' reports.")
+    synthetic_rows: Whole
+    exam: StatedExam | None
+    statistics: tuple[Statistic, ...]
+    views: StatedViews | None = None
+    minimum_set_size: Annotated[int, Field(ge=2)] | None
+    maximum_set_overlap: Annotated[int, Field(ge=1)] | None = None
+    signed_by: Annotated[str, Field(pattern="^ed25519:[0-9a-f]{64}$")] | None
+    software: dict[str, str]
+    files: dict[str, File] = Field(
+        description="Every other public file but the checksums and their signature."
+    )
+
+    @staticmethod
+    def of(publication: Publication) -> Manifest:
+        """The manifest of a release whose files aren't listed yet."""
+        cut = publication.cut
+        too_low = "" if cut is None else cut.too_low
+        here = publication.measured_together
+        earlier = [c for use in (publication.reused, publication.public_table) if use for c in use.cliques]
+        verdict, guarantee = publication.verdict, publication.guarantee
+        facts = {
+            "format": FORMAT,
+            "release": publication.release,
+            "release_id": publication.release_id,
+            "rehearsal": publication.rehearsal,
+            "date": publication.date,
+            "period": None if publication.part is None else publication.part.to_json(),
+            "trust": "central" if publication.collection is None else "local, ε per respondent",
+            "audience": None if publication.audience is None else publication.audience.to_json(),
+            "sampling": publication.sampled,
+            "verdict": {
+                "in_words": verdict.lines,
+                "columns": verdict.columns,
+                "pairs": verdict.pairs,
+                "rows": verdict.rows,
+            },
+            "contribution_bounding": None if cut is None else cut.to_json(),
+            "guarantee": {
+                "epsilon": guarantee.epsilon,
+                "delta": guarantee.delta,
+                "rho": guarantee.rho,
+                "mu": guarantee.mu,
+                "approximate_delta": guarantee.approximate_delta,
+                "unit": guarantee.unit,
+                "rows_without_id": publication.nameless,
+                "neighbours": guarantee.neighbours,
+                "accountant": guarantee.accountant,
+                "groups": of_groups(guarantee),
+                "other_relation": other_relation(guarantee),
+                "in_words": (*guarantee_words(publication), *guarantee_with(publication.reused)),
+            },
+            "not_protected": not_protected(publication),
+            "cautions": cautions(publication),
+            "warnings": publication.warnings,
+            "budget_requested": publication.budget,
+            "mechanisms": publication.events,
+            "structure": {
+                "method": publication.structure,
+                "cliques": publication.cliques,
+                "lost": publication.lost,
+                "measured_together": largest(here),
+                "known_from_elsewhere": largest(earlier),
+                "model": tree_cliques(publication.model.tree, [c.name for c in publication.columns]),
+                "merged_values": {
+                    "why": merged_in_words(publication),
+                    "below_rows": publication.merged_below,
+                    "columns": {
+                        merged.column: {
+                            "values": merged.values,
+                            "groups": merged.groups,
+                            "held_together": merged.held,
+                        }
+                        for merged in merged_columns(publication.columns, publication.compression)
+                    },
                 },
             },
-        },
-        "earlier_releases": None if publication.reused is None else publication.reused.to_json(),
-        "public_table": None if publication.public_table is None else publication.public_table.to_json(),
-        "public_marginals": [
-            {"columns": list(m.clique), "rows": publication.public_marginals.rows if m.counted else None}
-            for m in publication.public_marginals.marginals
-        ],
-        "source": None if publication.form is None else asdict(publication.form),
-        "columns": public_schema(publication.layout),
-        "found_with_budget": {column: list(finds) for column, finds in publication.found.items()},
-        "found_in_words": found_in_words(publication),
-        "constraints": {
-            "rules": [asdict(way) for way in publication.constraints],
-            "in_words": list(constraints_in_words(publication)),
-        },
-        "local": None if publication.collection is None else publication.collection.to_json(),
-        "synthetic_rows": publication.synthetic.rows,
-        "exam": None if publication.exam is None else publication.exam.to_json(),
-        "statistics": [
-            {
-                "file": f"statistics/{statistic.name}.csv",
-                "title": statistic.title,
-                "kind": statistic.kind,
-                "columns": list(statistic.columns),
-                "measured": statistic.measured,
-                "assumption": assumption(statistic, here, earlier),
-                "limits": statistic.limits,
-                **({"too_low": too_low} if too_low and statistic.counts_rows else {}),
-                **({} if statistic.asked is None else {"asked": statistic.asked}),
-            }
-            for statistic in publication.statistics
-        ],
-        "views": None if publication.views is None else publication.views.to_json(),
-        "minimum_set_size": publication.minimum_set_size,
-        "maximum_set_overlap": publication.maximum_set_overlap,
-        "signed_by": publication.signed_by,
-        "software": dict(publication.versions),
-        "files": {name: dict(facts) for name, facts in files.items()},
-    }
+            "earlier_releases": None if publication.reused is None else publication.reused.to_json(),
+            "public_table": None if publication.public_table is None else publication.public_table.to_json(),
+            "public_marginals": [
+                {"columns": m.clique, "rows": publication.public_marginals.rows if m.counted else None}
+                for m in publication.public_marginals.marginals
+            ],
+            "source": None if publication.form is None else asdict(publication.form),
+            "columns": public_schema(publication.layout),
+            "found_with_budget": publication.found,
+            "found_in_words": found_in_words(publication),
+            "constraints": {
+                "rules": publication.constraints,
+                "in_words": constraints_in_words(publication),
+            },
+            "local": None if publication.collection is None else publication.collection.to_json(),
+            "synthetic_rows": publication.synthetic.rows,
+            "exam": None if publication.exam is None else publication.exam.to_json(),
+            "statistics": [
+                {
+                    "file": f"statistics/{statistic.name}.csv",
+                    "title": statistic.title,
+                    "kind": statistic.kind,
+                    "columns": statistic.columns,
+                    "measured": statistic.measured,
+                    "assumption": assumption(statistic, here, earlier),
+                    "limits": statistic.limits,
+                    **({"too_low": too_low} if too_low and statistic.counts_rows else {}),
+                    **({} if statistic.asked is None else {"asked": statistic.asked}),
+                }
+                for statistic in publication.statistics
+            ],
+            "views": None if publication.views is None else publication.views.to_json(),
+            "minimum_set_size": publication.minimum_set_size,
+            "maximum_set_overlap": publication.maximum_set_overlap,
+            "signed_by": publication.signed_by,
+            "software": publication.versions,
+            "files": {},
+        }
+        return Manifest.model_validate(facts)
+
+    @staticmethod
+    def read(folder: Path) -> Manifest:
+        """The manifest of a public folder.
+
+        Raises:
+            BundleRefused: there is none that can be read, it is of another format, or it is damaged.
+        """
+        values = read_values(folder)
+        check_format(values, folder)
+        try:
+            return Manifest.of_values(values)
+        except ValidationError as error:
+            raise BundleRefused(
+                f"{folder / MANIFEST} is damaged: {_sentences(error)[0]}. `dpsynth verify` says which files "
+                "were changed."
+            ) from None
+
+    @staticmethod
+    def of_values(values: Facts) -> Manifest:
+        """The manifest that has some JSON values.
+
+        Raises:
+            ValidationError: they don't keep to the schema.
+        """
+        return Manifest.model_validate_json(json.dumps(values), strict=True)
+
+    def listing(self, folder: Path, names: Sequence[str]) -> Manifest:
+        """This manifest, with the size and checksum of some files of a folder beside those listed already."""
+        added = {
+            name: File(bytes=(folder / name).stat().st_size, sha256=sha256_of(folder / name))
+            for name in names
+        }
+        return self.model_copy(update={"files": {**self.files, **added}})
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The JSON values, keys in the order in which they are written."""
+        return self.model_dump(exclude_unset=True)
+
+    @property
+    def central(self) -> bool:
+        """True if a curator drew the noise; False if respondents randomised their own records."""
+        return self.local is None
+
+    @property
+    def composed(self) -> Guarantee:
+        """The guarantee as an accountant gives it."""
+        stated, sampled = self.guarantee, self.sampling
+        return Guarantee(
+            epsilon=stated.epsilon,
+            delta=stated.delta,
+            rho=stated.rho,
+            unit=stated.unit,
+            neighbours=stated.neighbours,
+            accountant=stated.accountant,
+            mu=stated.mu,
+            approximate_delta=stated.approximate_delta,
+            sample_rate=None if sampled is None else sampled.rate,
+        )
+
+    @property
+    def relations(self) -> Basis:
+        """The sets of columns that the model rests on."""
+        public = tuple(marginal.columns for marginal in self.public_marginals)
+        return Basis(self.structure.measured_together, public, self.structure.known_from_elsewhere)
+
+    @property
+    def modelled(self) -> Mapping[str, Facts]:
+        """The descriptions of the columns that were read from the private table, and of parts, by name."""
+        described = [d for column in self.columns for d in (column, *column.get("parts", ()))]
+        return {str(facts["name"]): facts for facts in described if "labels" in facts}
+
+    @property
+    def layout(self) -> Layout:
+        """The columns of the table, without densities inside bins.
+
+        Raises:
+            UnknownColumn: a column can't be read.
+        """
+        # The grammar takes decimals.
+        return published_layout(json.loads(json.dumps(self.columns), parse_float=Decimal))
+
+    @property
+    def too_low(self) -> str:
+        """A sentence if counts of rows are surely too low, as rows were cut off; otherwise ""."""
+        return "" if self.contribution_bounding is None else self.contribution_bounding.too_low
 
 
-def _trust(publication: Publication) -> str:
-    """Who has to be trusted: a curator with all rows, or nobody."""
-    return "central" if publication.collection is None else "local, ε per respondent"
+class BundleRefused(DpsynthError):
+    """A folder that is no bundle of this version, or a file of a bundle that can't be used."""
 
 
-def manifest_text(content: Mapping[str, object]) -> str:
+def read_values(folder: Path) -> dict[str, Any]:
+    """The JSON values of the manifest of a public folder, of whatever format.
+
+    Raises:
+        BundleRefused: it can't be read, or is no JSON object.
+    """
+    path = folder / MANIFEST
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise BundleRefused(f"{path} is larger than any manifest.")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BundleRefused(f"{path} can't be opened: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise BundleRefused(f"{path} is damaged: it is no JSON.") from None
+    if not isinstance(found, dict):
+        raise BundleRefused(f"{path} is damaged: it is no JSON object.")
+    return found
+
+
+def check_format(values: Facts, folder: Path) -> None:
+    """Refuse a bundle of another version.
+
+    Raises:
+        BundleRefused: its manifest names another format.
+    """
+    written = values.get("format")
+    if written == FORMAT:
+        return
+    software = values.get("software")
+    by = software.get("dpsynth") if isinstance(software, dict) else None
+    named = f" It was written by dpsynth {by}; use that version." if isinstance(by, str) else ""
+    raise BundleRefused(
+        f"{folder} holds a bundle of the format {written!r}, and this version of dpsynth reads {FORMAT!r}."
+        f"{named}"
+    )
+
+
+def schema_faults(values: Facts) -> list[str]:
+    """What of a manifest's values its schema doesn't allow, each a place and a reason."""
+    try:
+        Manifest.of_values(values)
+    except ValidationError as error:
+        return _sentences(error)
+    return []
+
+
+def _sentences(error: ValidationError) -> list[str]:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return sorted(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg'][:200]}" for e in found)
+
+
+def manifest_text(values: Facts) -> str:
     """JSON with two spaces of indent, keys in order, and a final line feed."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+
+
+class _Untitled(GenerateJsonSchema):
+    """Keys without titles of their own, which would repeat them."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        del schema
+        return False
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The JSON Schema, for recipients and for registries."""
+    schema = Manifest.model_json_schema(schema_generator=_Untitled)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **schema}
+
+
+def schema_text() -> str:
+    """The schema as it stands in the file."""
+    return json.dumps(manifest_schema(), indent=2, ensure_ascii=False) + "\n"

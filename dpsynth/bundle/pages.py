@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import cast
 
 from jinja2 import Environment
 
@@ -27,12 +26,13 @@ from dpsynth.bundle.report_source import ReportSource, ShownColumn
 from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.bundle.row_files import table_names
 from dpsynth.columns.column import Column
-from dpsynth.columns.layout import Derived, Part
+from dpsynth.columns.derived import Derived
+from dpsynth.columns.identifier import Surrogates
+from dpsynth.columns.layout import Part
 from dpsynth.columns.public_schema import type_name
-from dpsynth.columns.surrogates import Surrogates
+from dpsynth.figures import listed
 from dpsynth.page_templates import environment
 from dpsynth.statistics.structure_tree import COLOURS, branches_of, largest, pair_view
-from dpsynth.statistics.tables import listed
 from dpsynth.statistics.verdict import USES, Judgement
 
 
@@ -108,51 +108,46 @@ def some_in_words(labels: Sequence[str]) -> str:
 
 def report_html(source: ReportSource) -> str:
     """The report, one self-contained page."""
-    manifest, guarantee = source.manifest, source.guarantee
-    columns = {name: ShownColumn.of(facts) for name, facts in source.modelled.items()}
+    manifest, guarantee = source.manifest, source.manifest.composed
+    modelled, relations, verdict = manifest.modelled, manifest.relations, manifest.verdict.verdict
+    columns = {name: ShownColumn.of(facts) for name, facts in modelled.items()}
     by_kind = {
         kind: [statistic for statistic in source.statistics if statistic.kind == kind]
         for kind in ("one_way", "crosstab", "mean")
     }
     others = [statistic for statistic in source.statistics if statistic.kind not in by_kind]
     measure = "epsilon" if guarantee.rho is None else "rho"
-    structure = cast(Mapping[str, Sequence[Mapping[str, object]]], manifest["structure"])
-    listed_statistics = cast(Sequence[Mapping[str, str]], manifest["statistics"])
-    mechanisms = cast(Sequence[Mapping[str, object]], manifest["mechanisms"])
-    constraints = cast(Mapping[str, Sequence[object]], manifest["constraints"])
     page = _environment().get_template("report.html.j2")
     return page.render(
         manifest=manifest,
         guarantee=guarantee,
         headline=explanation.headline(guarantee),
-        rows_about=explanation.rows_about(manifest["period"]),
+        rows_about=explanation.rows_about(manifest.period),
         rehearsal=explanation.REHEARSAL,
-        builds_on=_builds_on(manifest["earlier_releases"]),
-        steps=steps(mechanisms, measure),
-        questions=len(mechanisms),
-        one_each=_one_each(manifest["local"]),
+        builds_on=_builds_on(manifest.earlier_releases),
+        steps=steps(manifest.mechanisms, measure),
+        questions=len(manifest.mechanisms),
+        one_each=_one_each(manifest.local),
         measure={"epsilon": "ε", "rho": "\N{GREEK SMALL LETTER RHO}"}[measure],
-        relations=source.relations,
-        larger=[
-            c for c in largest([*source.relations.measured, *source.relations.earlier]) if len(c) > _PAIR
-        ],
-        pairs=pair_view(list(source.modelled), source.relations, source.errors, source.verdict),
-        verdict=source.verdict,
-        doubtful=_doubtful(source.verdict.columns),
-        worst_pairs=[p for p in _doubtful(source.verdict.pairs) if p.verdict == USES[-1]][:_WORST],
+        relations=relations,
+        larger=[c for c in largest([*relations.measured, *relations.earlier]) if len(c) > _PAIR],
+        pairs=pair_view(list(modelled), relations, source.errors, verdict),
+        verdict=verdict,
+        doubtful=_doubtful(verdict.columns),
+        worst_pairs=[p for p in _doubtful(verdict.pairs) if p.verdict == USES[-1]][:_WORST],
         colours=COLOURS,
-        trees=branches_of(structure["model"]),
-        rules=constraints["rules"],
+        trees=branches_of(manifest.structure.model),
+        rules=manifest.constraints.rules,
         one_ways=[one_way_view(s, columns[s.columns[0]]) for s in by_kind["one_way"]],
-        crosstabs=[crosstab_view(s, _labels(source, s.columns[-1])) for s in by_kind["crosstab"]],
+        crosstabs=[crosstab_view(s, len(modelled[s.columns[-1]]["labels"])) for s in by_kind["crosstab"]],
         means=[mean_view(s) for s in by_kind["mean"]],
         others=[mean_view(s) for s in others],
         modelled=any(not statistic.measured for statistic in source.statistics),
-        assumptions={Path(s["file"]).stem: s["assumption"] for s in listed_statistics},
+        assumptions={Path(s.file).stem: s.assumption for s in manifest.statistics},
         statistics=source.statistics,
         files=source.files,
         table_files=table_names(source.files),
-        views=manifest.get("views"),
+        views=manifest.views,
     )
 
 
@@ -171,10 +166,6 @@ def _builds_on(earlier: object) -> bool:
 def _one_each(local: object) -> bool:
     """True if each respondent of a collection was asked one question, by the manifest's ``local``."""
     return isinstance(local, Mapping) and str(local["answers_a_report"]).startswith("one ")
-
-
-def _labels(source: ReportSource, column: str) -> int:
-    return len(cast(Sequence[str], source.modelled[column]["labels"]))
 
 
 def readme_text(publication: Publication, catalogues: Collection[str]) -> str:

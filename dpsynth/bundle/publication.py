@@ -37,9 +37,8 @@ from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.statistics.verdict import NO_VERDICT, Verdict
-from dpsynth.strategy.evidence.evidence import Answered
-from dpsynth.strategy.evidence.public_table import PublicUse
-from dpsynth.strategy.evidence.reused import Reused
+from dpsynth.strategy.reuse_record import PublicUse, Reused
+from dpsynth.strategy.reused_answers import Answered
 
 
 @dataclass(frozen=True, eq=False)

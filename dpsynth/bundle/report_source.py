@@ -9,30 +9,24 @@ Invariant: equal files make equal reports.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pyarrow as pa
 
-from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle.csv_files import restore
-from dpsynth.columns.domain import Clique
+from dpsynth.bundle.manifest import MANIFEST, BundleRefused, Facts, Manifest, Statistic, read_values
 from dpsynth.errors import ConfigError
 from dpsynth.statistics import exam
-from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.structure_tree import PairError
 from dpsynth.statistics.tables import StatisticTable
-from dpsynth.statistics.verdict import Verdict
 
-MANIFEST = "manifest.json"
 REPORT = "report.html"
 _UNEVEN = 1.5
 """Ratio of the widest to the narrowest bin above which bins are of unequal width."""
-Facts = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -54,14 +48,13 @@ class ShownColumn:
     @staticmethod
     def of(described: Facts) -> ShownColumn:
         """The column that a public schema describes."""
-        missing = cast(Facts, described["missing"])
-        gone = bool(missing["modelled"]) + len(cast(Sequence[str], missing.get("distinct_markers", ())))
-        edges = cast("Sequence[float] | None", described.get("edges"))
+        missing, edges = described["missing"], described.get("edges")
+        gone = bool(missing["modelled"]) + len(missing.get("distinct_markers", ()))
         widths = [b - a for a, b in pairwise(edges)] if edges else []
         # The last bin of whole numbers ends half a step above its last value.
         inner = widths[:-1] or widths
         return ShownColumn(
-            values=len(cast(Sequence[str], described["labels"])) - gone,
+            values=len(described["labels"]) - gone,
             ordered=bool(described.get("ordered", edges is not None or "unit" in described)),
             numeric=edges is not None,
             uneven=bool(inner) and max(inner) > _UNEVEN * min(inner),
@@ -73,67 +66,29 @@ class ReportSource:
     """The facts of a report.
 
     Attributes:
-        manifest: the manifest's JSON values; of ``files`` the names alone are used.
+        manifest: the manifest; of its ``files`` the names alone are used.
         files: names of the public files.
         statistics: the published tables of statistics.
         errors: the measured error of each pair that was examined.
     """
 
-    manifest: Facts
+    manifest: Manifest
     files: Collection[str]
     statistics: tuple[StatisticTable, ...]
     errors: Mapping[frozenset[str], PairError]
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee."""
-        promise = cast(Mapping[str, str], self.manifest["guarantee"])
-        keys = ("epsilon", "delta", "rho", "unit", "neighbours", "accountant", "mu", "approximate_delta")
-        sampled = SampledUnits.from_json(self.manifest.get("sampling"))
-        rate = None if sampled is None else sampled.rate
-        return Guarantee(**{key: promise[key] for key in keys}, sample_rate=rate)  # type: ignore[arg-type]
 
-    @property
-    def verdict(self) -> Verdict:
-        """The verdicts on columns and pairs."""
-        return Verdict.from_json(cast("Mapping[str, object]", self.manifest["verdict"]))
-
-    @property
-    def relations(self) -> exam.Basis:
-        """The sets of columns that the model rests on."""
-        structure = cast(Mapping[str, Sequence[Sequence[str]]], self.manifest["structure"])
-        public = cast(Sequence[Mapping[str, Sequence[str]]], self.manifest["public_marginals"])
-        return exam.Basis(
-            measured=_cliques(structure["measured_together"]),
-            public=_cliques([marginal["columns"] for marginal in public]),
-            earlier=_cliques(structure["known_from_elsewhere"]),
-        )
-
-    @property
-    def modelled(self) -> Mapping[str, Facts]:
-        """The descriptions of the columns that were read from the private table, and of parts, by name."""
-        columns = cast(Sequence[Facts], self.manifest["columns"])
-        described = [d for facts in columns for d in (facts, *cast(Sequence[Facts], facts.get("parts", ())))]
-        return {str(facts["name"]): facts for facts in described if "labels" in facts}
-
-    def checksum(self, name: str) -> str | None:
-        """The SHA-256 of a public file by the manifest; None where it lists no such file."""
-        found = cast(Mapping[str, Mapping[str, str]], self.manifest["files"]).get(name)
-        return None if found is None else found["sha256"]
-
-
-def report_source(folder: Path, manifest: Facts, files: Collection[str]) -> ReportSource:
+def report_source(folder: Path, manifest: Manifest, files: Collection[str]) -> ReportSource:
     """The facts of a report.
 
     Args:
         folder: the public folder.
-        manifest: the manifest's values; they may lack ``files``.
+        manifest: its manifest, which may lack ``files``.
         files: names of the public files, without those that are written after the report.
     """
-    listed = cast(Sequence[Facts], manifest["statistics"])
-    plain = json.loads(json.dumps(manifest, default=str))
     errors = _errors(folder / exam.FILE) if exam.FILE in files else {}
-    return ReportSource(plain, frozenset(files), tuple(_statistic(folder, facts) for facts in listed), errors)
+    tables = tuple(_statistic(folder, stated) for stated in manifest.statistics)
+    return ReportSource(manifest, frozenset(files), tables, errors)
 
 
 def read_source(folder: Path) -> ReportSource:
@@ -145,17 +100,30 @@ def read_source(folder: Path) -> ReportSource:
     Raises:
         ConfigError: the folder is not the public folder of a bundle, or is damaged.
     """
-    manifest = read_manifest(folder)
+    manifest = stated_in(folder)
     try:
-        return report_source(folder, manifest, list(cast(Facts, manifest["files"])))
+        return report_source(folder, manifest, manifest.files)
     except FileNotFoundError as error:
-        raise _missing(folder, error) from None
+        raise _missing(folder, str(error.filename)) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise damaged(folder) from None
 
 
-def read_manifest(folder: Path) -> Facts:
-    """The values of a bundle's manifest.
+def stated_in(folder: Path) -> Manifest:
+    """A bundle's manifest, as the owner's commands read it.
+
+    Raises:
+        ConfigError: the folder has none, or it is damaged.
+    """
+    values = stated_values(folder)
+    try:
+        return Manifest.of_values(values)
+    except ValueError:
+        raise damaged(folder) from None
+
+
+def stated_values(folder: Path) -> dict[str, Any]:
+    """The values of a bundle's manifest, as the owner's commands read them.
 
     Args:
         folder: the public folder.
@@ -163,20 +131,16 @@ def read_manifest(folder: Path) -> Facts:
     Raises:
         ConfigError: the folder has none, or it is damaged.
     """
+    if not (folder / MANIFEST).exists():
+        raise _missing(folder, MANIFEST)
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise _missing(folder, error) from None
-    except (OSError, ValueError):
+        return read_values(folder)
+    except BundleRefused:
         raise damaged(folder) from None
-    if not isinstance(found, dict):
-        raise damaged(folder)
-    return found
 
 
-def _missing(folder: Path, error: FileNotFoundError) -> ConfigError:
-    name = Path(str(error.filename)).name
-    return ConfigError(f"{folder} is not the public folder of a bundle: it has no {name}.")
+def _missing(folder: Path, file: str) -> ConfigError:
+    return ConfigError(f"{folder} is not the public folder of a bundle: it has no {Path(file).name}.")
 
 
 def damaged(folder: Path) -> ConfigError:
@@ -187,10 +151,6 @@ def damaged(folder: Path) -> ConfigError:
     )
 
 
-def _cliques(listed: Sequence[Sequence[str]]) -> tuple[Clique, ...]:
-    return tuple(tuple(clique) for clique in listed)
-
-
 def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
     """Header and rows of a CSV file of the bundle, with texts as they were."""
     with path.open(encoding="utf-8", newline="") as file:
@@ -198,21 +158,20 @@ def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
     return restore(pa.array(header, pa.string())).to_pylist(), rows
 
 
-def _statistic(folder: Path, facts: Facts) -> StatisticTable:
-    name = str(facts["file"])
-    header, rows = _rows(folder / name)
+def _statistic(folder: Path, stated: Statistic) -> StatisticTable:
+    header, rows = _rows(folder / stated.file)
     labels = header.index("estimate")
     columns = []
     for spot in range(len(header)):
         cells = [row[spot] for row in rows]
         columns.append(restore(pa.array(cells, pa.string())) if spot < labels else _figures(cells))
     return StatisticTable(
-        name=Path(name).stem,
-        title=str(facts["title"]),
-        kind=str(facts["kind"]),
-        columns=tuple(cast(Sequence[str], facts["columns"])),
+        name=Path(stated.file).stem,
+        title=stated.title,
+        kind=stated.kind,
+        columns=stated.columns,
         table=pa.table(columns, names=header),
-        measured=bool(facts["measured"]),
+        measured=stated.measured,
     )
 
 

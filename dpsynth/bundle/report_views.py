@@ -9,6 +9,7 @@ from math import log, log1p, sqrt
 from statistics import median
 
 from dpsynth import figures
+from dpsynth.bundle.manifest import Mechanism
 from dpsynth.bundle.report_source import ShownColumn
 from dpsynth.statistics.estimates import Z95
 from dpsynth.statistics.tables import StatisticTable
@@ -360,26 +361,24 @@ _PURPOSES = {
 }
 
 
-def _purpose(event: Mapping[str, object]) -> str:
-    purpose = _PURPOSES.get(str(event.get("question")))
+def _purpose(mechanism: Mechanism) -> str:
+    purpose = _PURPOSES.get(mechanism.question)
     if purpose is not None:
         return purpose
-    names = event.get("columns")
-    number = len(names) if isinstance(names, (list, tuple)) else 0
+    number = len(mechanism.columns or ())
     return _WAYS[number] if number < len(_WAYS) else f"Counts by {number} columns"
 
 
-def steps(events: Sequence[Mapping[str, object]], measure: str) -> tuple[Step, ...]:
-    """Events grouped by purpose, mechanism and sensitivity, in the order of their first.
+def steps(mechanisms: Sequence[Mechanism], measure: str) -> tuple[Step, ...]:
+    """Mechanisms grouped by purpose, name and sensitivity, in the order of their first.
 
     Args:
-        events: one mapping a journalled answer.
+        mechanisms: one for each journalled answer.
         measure: "rho" or "epsilon", the figure of the release's costs.
     """
-    grouped: dict[tuple[str, str, str], list[Mapping[str, object]]] = {}
-    for event in events:
-        terms = (_purpose(event), str(event.get("mechanism")), str(event.get("sensitivity")))
-        grouped.setdefault(terms, []).append(event)
+    grouped: dict[tuple[str, str, str], list[Mechanism]] = {}
+    for one in mechanisms:
+        grouped.setdefault((_purpose(one), one.mechanism, one.sensitivity), []).append(one)
     spent = sum(sum(_figures(group, measure)) for group in grouped.values()) or 1.0
     return tuple(
         _step(terms, group, measure, 100.0 * sum(_figures(group, measure)) / spent)
@@ -387,13 +386,11 @@ def steps(events: Sequence[Mapping[str, object]], measure: str) -> tuple[Step, .
     )
 
 
-def _step(
-    terms: tuple[str, str, str], group: Sequence[Mapping[str, object]], measure: str, part: float
-) -> Step:
+def _step(terms: tuple[str, str, str], group: Sequence[Mechanism], measure: str, part: float) -> Step:
     what, mechanism, sensitivity = terms
     return Step(
         what=what,
-        answers=sum(_answers(event) for event in group),
+        answers=sum(map(_answers, group)),
         mechanism=mechanism,
         scale=_range([figures.number(scale) for scale in sorted(_figures(group, "scale"))]),
         sensitivity=sensitivity,
@@ -403,10 +400,10 @@ def _step(
     )
 
 
-def _answers(event: Mapping[str, object]) -> int:
-    """The number of answers of an event: one, or one distance for each candidate."""
-    candidates = event.get("candidates")
-    return candidates if event.get("question") in ("errors", "exam") and isinstance(candidates, int) else 1
+def _answers(mechanism: Mechanism) -> int:
+    """The number of answers of a mechanism: one, or one distance for each candidate."""
+    candidates = mechanism.candidates if mechanism.question in ("errors", "exam") else None
+    return 1 if candidates is None else candidates
 
 
 def _range(rising: Sequence[str]) -> str:
@@ -415,6 +412,6 @@ def _range(rising: Sequence[str]) -> str:
     return rising[0] if rising[0] == rising[-1] else f"{rising[0]} to {rising[-1]}"
 
 
-def _figures(events: Sequence[Mapping[str, object]], key: str) -> list[float]:
-    found = (event.get(key) for event in events)
-    return [float(value) for value in found if isinstance(value, (int, float))]
+def _figures(mechanisms: Sequence[Mechanism], key: str) -> list[float]:
+    found = (getattr(mechanism, key) for mechanism in mechanisms)
+    return [value for value in found if value is not None]

@@ -27,7 +27,7 @@ from dpsynth.cli.plan_command import plan
 from dpsynth.cli.printing import say_what_the_terminal_can
 from dpsynth.cli.recipient_commands import manifest, report
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, spelt_out
-from dpsynth.wing import Wing, at, wings
+from dpsynth.wing import Wing, added, wings
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -43,9 +43,9 @@ class CommandsOfAll(TyperGroup):
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """A command, imported now if a wing adds it."""
         if cmd_name not in self.commands:
-            wing = next((wing for wing in wings() if cmd_name in wing.commands), None)
-            if wing is not None:
-                self.commands[cmd_name] = _loaded(wing, cmd_name)
+            found = added("commands", cmd_name)
+            if found is not None:
+                self.commands[cmd_name] = _loaded(cmd_name, *found)
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
@@ -56,13 +56,12 @@ class CommandsOfAll(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def _loaded(wing: Wing, name: str) -> Command:
-    added = at(wing.commands[name])
-    if not isinstance(added, typer.Typer):
+def _loaded(name: str, addition: object, wing: Wing) -> Command:
+    if not isinstance(addition, typer.Typer):
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(name, rich_help_panel=wing.title)(cast(Callable[..., None], added))
-        added = alone
-    command = get_command(added)
+        alone.command(name, rich_help_panel=wing.title)(cast(Callable[..., None], addition))
+        addition = alone
+    command = get_command(addition)
     assert isinstance(command, TyperCommand | TyperGroup)
     command.rich_help_panel = wing.title
     return command
@@ -149,12 +148,7 @@ def run(  # noqa: PLR0913 (options of a command)
     ] = None,
 ) -> None:
     """Run a release; the last line printed is the bundle's folder."""
-    from dpsynth.cli.release_command import (
-        Wanted,
-        run_flow,
-        run_plainly,
-        through_prefect,
-    )
+    from dpsynth.cli.release_command import Wanted, run_flow, run_plainly, run_rehearsal, through_prefect
 
     if plain and prefect:
         raise ConfigError("--plain and --prefect contradict each other. Give one of them, or none.")
@@ -165,12 +159,11 @@ def run(  # noqa: PLR0913 (options of a command)
         return
     signal.signal(signal.SIGTERM, _interrupt)
     if rehearse:
-        from dpsynth.cli import rehearsal
-        from dpsynth.cli.printing import let_arrow_start_without_pandas
-
-        let_arrow_start_without_pandas()
-
-        rehearsal.run(config, out, rows, period, resume)
+        if resume is not None:
+            raise ConfigError(
+                "--resume has no use with --rehearse: a rehearsal that was stopped is begun anew."
+            )
+        print(run_rehearsal(config, out, rows, period))
         return
     if rows is not None:
         raise ConfigError("--rows has no use without --rehearse: a release has the rows that its table has.")

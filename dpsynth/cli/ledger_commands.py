@@ -1,15 +1,16 @@
-"""The ledger on the command line.
+"""The ledger on the command line: accounts as text, and changes of them.
 
 Invariant: these commands never open a private table. Each change (of a cap, or the end of a release)
-goes into the ledger's chain with its reason.
+goes into the ledger's chain with its reason. No name or reason can steer the terminal, whatever it holds.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -19,8 +20,11 @@ import typer
 
 from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.wing import Point
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from dpsynth.config import Spec
     from dpsynth.ledger.balance import Balance, Ticks
     from dpsynth.ledger.ledger import Ledger
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
     from dpsynth.pipeline.release_run import Ending
 
 app = typer.Typer(no_args_is_help=True, help="What was spent on each dataset, and what is left.")
+
+PAGE: Point[Callable[[Sequence[AccountView], Ledger, date], str]] = Point("page of the ledger", "owner")
+"""One page of HTML for some accounts of a ledger, as of a day."""
 
 Dataset = Annotated[str | None, typer.Argument(help="Only this one; left out: the config's, or all.")]
 One = Annotated[str, typer.Argument(help="The dataset's name in the ledger.")]
@@ -54,7 +61,7 @@ class _Place:
         """The dataset that is meant: the one named, else that of the config's table; None without both."""
         if self.named is not None or self.spec is None:
             return self.named
-        from dpsynth.plan.reservation import table_of
+        from dpsynth.pipeline.reservation import table_of
 
         return book.read().dataset_of(table_of(self.spec))
 
@@ -97,8 +104,6 @@ def show(
 
         print(json_text([facts(view) for view in found]))
         return
-    from dpsynth.ledger.page import console, print_account, print_summary
-
     out = console()
     for number, view in enumerate(found):
         if number:
@@ -167,15 +172,14 @@ def cap(  # noqa: PLR0913 (one parameter for each option of the command)
     config: Config = None,
 ) -> None:
     """Change a dataset's cap; recorded with the reason."""
-    from dpsynth.accounting.amount import Amount
-
     book = _place(ledger, head, config).open()
     before = _balance(book, dataset)
     if epsilon is None and delta is None and approximate_share is None:
         raise ConfigError("What the cap shall be is missing: give --epsilon, --delta or --approximate-share.")
-    wanted = Amount(
-        before.cap.epsilon if epsilon is None else _figure(epsilon, "--epsilon", None),
-        before.cap.delta if delta is None else _figure(delta, "--delta", 1),
+    wanted = replace(
+        before.cap,
+        epsilon=before.cap.epsilon if epsilon is None else _figure(epsilon, "--epsilon", None),
+        delta=before.cap.delta if delta is None else _figure(delta, "--delta", 1),
     )
     share = None if approximate_share is None else _figure(approximate_share, "--approximate-share", 1)
     after = book.change_cap(dataset, wanted, _said(reason), share)
@@ -297,14 +301,9 @@ def report(
     config: Config = None,
 ) -> None:
     """Write one page for the data owner: budgets over time, what each release cost, how long caps last."""
-    from dpsynth.ledger.page import Chain, ledger_html
-
     place = _place(ledger, head, config, dataset)
-    book = place.open()
-    found = book.verify()
-    accounts = _views(place)
-    chain = Chain(book.name, found.rows, found.hash, found.problems, place.head is not None)
-    _write(out, ledger_html(accounts, chain, datetime.now(UTC).date()))
+    page = PAGE.needed("dpsynth ledger report")
+    _write(out, page(_views(place), place.open(), datetime.now(UTC).date()))
     print("For the data owner; it is no part of a public bundle.")
     print(out)
 
@@ -330,7 +329,7 @@ def _ticks(spec: Spec | None, account: Balance) -> Ticks | None:
     """Dates of a config's next releases; None without a config, or without schedule and period."""
     if spec is None:
         return None
-    from dpsynth.plan.occasion import next_releases
+    from dpsynth.pipeline.reservation import next_releases
 
     now = datetime.now(UTC)
     released = {r.occasion for r in account.releases if r.release == spec.release and r.state != "abandoned"}
@@ -396,7 +395,7 @@ def _journal(spec: Spec | None, out: Path, release_id: str) -> Path | None:
     """The journal of an unfinished release of a config."""
     if spec is None:
         return None
-    from dpsynth.pipeline.folders import unfinished_journal
+    from dpsynth.pipeline.release_run import unfinished_journal
 
     return unfinished_journal([out / spec.release], release_id, f"dpsynth run CONFIG --resume {release_id}")
 
@@ -421,3 +420,152 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise DpsynthError(f"{path} can't be written: {error.strerror}.") from error
+
+
+_BAR = 40
+
+_PIPED_WIDTH = 240
+
+_WIDE = 110
+
+_SIDES = {"id": "l", "release": "w", "period": "w", "state": "l", "ε alone": "r", "δ": "r", "share": "r",
+          "so far": "r", "reserved": "l", "ended": "l"}  # fmt: skip
+"""The columns of a list of releases, each with its side: see ``_print_table``."""
+
+_COLUMNS = ("id", "period", "state", "share", "reserved")
+
+_NARROW = ("id", "period", "state", "ε alone", "share", "so far", "reserved")
+
+
+def console() -> Console:
+    """The console of accounts: text without markup, in lines that no pipe breaks."""
+    from rich.console import Console
+
+    shown = Console(highlight=False, markup=False, emoji=False)
+    if not shown.is_terminal:
+        shown.width = _PIPED_WIDTH
+        shown.soft_wrap = True
+    return shown
+
+
+def printable(text: str) -> str:
+    r"""A text on one line, without characters that a terminal would obey.
+
+    >>> printable("a\x1b[31m\nb")
+    'a?[31m b'
+    """
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
+def print_summary(out: Console, view: AccountView) -> None:
+    """Print the share of a dataset's cap that is used, what still fits, and what has not ended."""
+    from dpsynth.ledger import views
+
+    account, number = view.account, len(view.lines)
+    out.print(
+        f"{printable(account.dataset)}: {views.share_in_words(account.share_used)} of the cap is used, "
+        f"by {number:,} release{'s' * (number != 1)} since {account.opened}."
+    )
+    out.print(_bar(account.share_used))
+    out.print(" ".join(views.runway_in_words(view)))
+    out.print(f"Protected: {printable(account.unit)}.")
+    for sentence in views.unit_change_in_words(account):
+        out.print(printable(sentence))
+    open_ones = view.unfinished
+    if open_ones:
+        names, one = ", ".join(entry.release_id for entry in open_ones[:5]), len(open_ones) == 1
+        some = f" and {len(open_ones) - 5:,} more" if len(open_ones) > 5 else ""
+        which = open_ones[0].release_id if one else "ID"
+        out.print(
+            f"Not ended, and counted in full: {names}{some}. Unless it is running, finish "
+            f"{'it' if one else 'each'} with dpsynth run CONFIG --resume {which}, or give it up with dpsynth "
+            f"run CONFIG --abandon {which}."
+        )
+
+
+def print_account(out: Console, view: AccountView, *, detail: bool = False) -> None:
+    """Print a dataset's account with all of its releases.
+
+    Args:
+        out: the console.
+        view: the account.
+        detail: print ε and δ too, and the guarantee of all releases by each accountant.
+    """
+    from dpsynth.ledger import views
+
+    account = view.account
+    print_summary(out, view)
+    if account.changed is not None:
+        out.print(f"Reason of the change: {printable(account.changed.reason)}")
+    for sentence in (*views.sources_in_words(account), *views.audiences_in_words(account)):
+        out.print(printable(sentence))
+    for change in account.caps[1:]:
+        out.print(f"Cap since {change.created}: {change.shown()} ({printable(change.reason)})")
+    out.print()
+    if detail:
+        out.print(printable(views.cap_in_words(account)))
+        out.print(printable(views.guarantee_in_words(view)))
+        _print_table(out, _statements(view), "lrrw")
+        out.print()
+    names = _COLUMNS if not detail else _NARROW if out.width < _WIDE else tuple(_SIDES)
+    _print_table(out, _releases(view, names), "".join(_SIDES[name] for name in names))
+
+
+def _bar(share: float) -> str:
+    filled = min(_BAR, int(_BAR * min(share, 1.0) + 0.999))
+    return "█" * filled + "░" * (_BAR - filled)
+
+
+def _statements(view: AccountView) -> list[tuple[str, ...]]:
+    """A head and a line for each accountant."""
+    from dpsynth.ledger import views
+
+    rows: list[tuple[str, ...]] = [("accountant", "ε", "δ", "")]
+    for found in view.statements:
+        name = f"{found.name}{' (least)' if found is view.least else ''}"
+        rows.append((name, views.epsilon_of(found), views.delta_of(found), found.why))
+    return rows
+
+
+def _releases(view: AccountView, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """A head and a line for each release, with some columns."""
+    from dpsynth.ledger import views
+
+    rows = [tuple(names)]
+    for line in view.lines:
+        entry = line.entry
+        amount = entry.cost.amount
+        cells = {
+            "id": entry.release_id,
+            "release": entry.release,
+            "period": entry.occasion or "",
+            "state": entry.state,
+            "ε alone": views.figure(amount.epsilon),
+            "δ": line.delta,
+            "share": views.share_in_words(line.share),
+            "so far": views.share_in_words(line.so_far),
+            "reserved": f"{entry.created}",
+            "ended": f"{entry.ended or ''}",
+        }
+        rows.append(tuple(cells[name] for name in names))
+    return rows
+
+
+def _print_table(out: Console, rows: Sequence[Sequence[str]], sides: str) -> None:
+    """Print a head and lines below it; "l", "r": to the left or right; "w": to the left, may be broken."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, side in zip(rows[0], sides, strict=True):
+        table.add_column(
+            name, justify="right" if side == "r" else "left", no_wrap=side != "w", overflow="fold"
+        )
+    for row in rows[1:]:
+        table.add_row(*(printable(cell) for cell in row))
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as text:
+        out.print(table)
+    for line in text.get().splitlines():
+        out.print(line.rstrip())

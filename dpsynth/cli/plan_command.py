@@ -15,13 +15,12 @@ Invariant: all of it follows from the config and the ledger.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from dpsynth.cli.accountants_table import print_accountants
 from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError
 from dpsynth.wing import Point
@@ -339,7 +338,21 @@ class PrintPlan(Protocol):
         ...
 
 
-WITHOUT_CURATOR: Point[PrintPlan] = Point("plan without a curator")
+WITHOUT_CURATOR: Point[PrintPlan] = Point("plan without a curator", "local")
+
+
+class ComparedAccountants(Protocol):
+    """The accountants side by side, for the plan of a config."""
+
+    rows: list[dict[str, object]]
+    """Plain JSON values of each."""
+
+    def print_to(self, console: Console) -> None:
+        """Print them."""
+        ...
+
+
+ACCOUNTANTS: Point[Callable[[Spec], ComparedAccountants]] = Point("accountants of a plan", "proof")
 
 
 def plan(
@@ -364,7 +377,7 @@ def plan(
     """Say what a release would protect, cost and tell; reads no data."""
     from dpsynth.cli.printing import let_arrow_start_without_pandas
     from dpsynth.config import load
-    from dpsynth.pipeline.forecast import SHARE, accountants, forecast
+    from dpsynth.pipeline.forecast import SHARE, forecast
 
     if error is not None and rows is None:
         raise ConfigError("--error has no use without --rows: it is a share of the rows.")
@@ -376,22 +389,18 @@ def plan(
     if spec.trust == "local":
         if error is not None:
             raise ConfigError("--error has no use with trust: local.")
-        without_curator = WITHOUT_CURATOR.filled()
-        if without_curator is None:
-            raise ConfigError("trust: local needs the wing local, which is not installed here.")
-        without_curator(spec, rows, detail=detail, as_json=as_json)
+        WITHOUT_CURATOR.needed("trust: local")(spec, rows, detail=detail, as_json=as_json)
         return
     let_arrow_start_without_pandas()
     facts = forecast(spec, rows, SHARE if error is None else error / 100)
-    if side_by_side:
-        facts["accountants"] = accountants(spec)
+    compared = ACCOUNTANTS.needed("--accountants")(spec) if side_by_side else None
     if as_json:
-        print(json_text(facts))
+        print(json_text(facts if compared is None else {**facts, "accountants": compared.rows}))
     else:
-        describe(facts, detail=detail)
+        describe(facts, compared, detail=detail)
 
 
-def describe(facts: Facts, *, detail: bool = False) -> None:
+def describe(facts: Facts, compared: ComparedAccountants | None = None, *, detail: bool = False) -> None:
     """Print a forecast for people: some fifteen short lines, with all that follows from it on request."""
     from rich.console import Console
     from rich.text import Text
@@ -401,8 +410,8 @@ def describe(facts: Facts, *, detail: bool = False) -> None:
         console.print(Text(line))
     if detail:
         print_detail(facts, console)
-    if "accountants" in facts:
-        print_accountants(facts["accountants"], console)
+    if compared is not None:
+        compared.print_to(console)
     for note in facts["notes"]:
         console.print(Text(f"Note: {note}"))
     more = [] if detail else ["--detail: groups of people, rules, pairs, memory, the budget step by step"]
@@ -516,10 +525,8 @@ def _listed(words: Sequence[str]) -> str:
 
 def _ledger(ledger: Facts) -> str:
     """The account before and after the release, and what happens to the next ones."""
-    from dpsynth.accounting.measures import measure_named
-
     before, after, cap = ledger["before"], ledger["after"], ledger["cap"]
-    at = f" (at δ = {cap['delta']})" if measure_named(ledger["filter"]).needs_delta else ""
+    at = f" (at δ = {cap['delta']})" if ledger["filter"] != "sequential" else ""
     words = (
         f"Ledger: ε = {before['epsilon']} of the cap's {cap['epsilon']} is spent, {before['share']:.0%}; "
         f"{after['epsilon']} after this release, {after['share']:.0%}{at}."

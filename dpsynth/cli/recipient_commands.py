@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,8 +44,8 @@ def report(
         raise damaged(public) from None
     if out is None:
         out = public / REPORT
-        listed = source.checksum(REPORT)
-        if listed is not None and listed != hashlib.sha256(page).hexdigest():
+        listed = source.manifest.files.get(REPORT)
+        if listed is not None and listed.sha256 != hashlib.sha256(page).hexdigest():
             raise ConfigError(
                 "The report that this version of dpsynth makes is not the one whose checksum stands in "
                 f"{public / 'manifest.json'}: another version made the release, or a file of it was changed. "
@@ -67,8 +67,8 @@ def public_folder(bundle: Path) -> Path:
     return bundle / "public" if (bundle / "public").is_dir() else bundle
 
 
-REGISTRY_ENTRY = Point[Callable[[Mapping[str, Any]], dict[str, object]]]("registry entry")
-"""From a manifest to an entry of the Differential Privacy Deployments Registry."""
+REGISTRY_ENTRY = Point[Callable[[Any], dict[str, object]]]("registry entry", "proof")
+"""From a ``Manifest`` to an entry of the Differential Privacy Deployments Registry."""
 
 
 def manifest(
@@ -83,16 +83,14 @@ def manifest(
     ] = False,
 ) -> None:
     """Print a release's manifest as JSON."""
-    from dpsynth.bundle.report_source import damaged, read_manifest
+    from dpsynth.bundle.report_source import damaged, stated_in, stated_values
 
     public = public_folder(bundle)
-    found = read_manifest(public)
+    found = stated_values(public)
     if registry:
-        entry = REGISTRY_ENTRY.filled()
-        if entry is None:
-            raise ConfigError("--registry needs the wing proof, which is not installed here.")
+        entry = REGISTRY_ENTRY.needed("--registry")
         try:
-            found = entry(found)
+            found = entry(stated_in(public))
         except (LookupError, TypeError, ValueError, AttributeError):
             raise damaged(public) from None
     print(json_text(found))

@@ -1,10 +1,11 @@
-"""A release from the command line: the steps as plain functions, or as a Prefect flow.
+"""A release from the command line: the steps as plain functions, as a Prefect flow, or as a rehearsal.
 
 Plain is the default for one table on one machine. A flow without a server of its own starts one for each run,
 which takes four times the time of the release, and ends with it, so that nobody could look at the run. Where
 Prefect has a server (PREFECT_API_URL), runs are kept there, and the flow is the default.
 
-Invariant: file, header, config and ledger are checked before any server is started or asked.
+Invariant: file, header, config and ledger are checked before any server is started or asked. No words let a
+rehearsal pass for a release.
 """
 
 from __future__ import annotations
@@ -112,6 +113,22 @@ def run_flow(wanted: Wanted) -> Path:
     if isinstance(result, BaseException):
         raise result
     return Path(str(result))
+
+
+def run_rehearsal(config: Path, out: Path, rows: int | None, period: str | None) -> Path:
+    """Run all steps on a made-up table, and say so; the folder of its bundle."""
+    let_arrow_start_without_pandas()
+    from dpsynth.config import load
+    from dpsynth.pipeline.rehearsal import rehearse
+
+    done = rehearse(_noted(load(config)), rows=rows, outputs=out, period=period, tell=_note)
+    print(
+        "Rehearsed on a made-up table, without Prefect: no source was opened, and no ledger. "
+        f"{done.drawn.rows:,} synthetic rows of {done.drawn.columns} columns and "
+        f"{len(done.statistics)} tables."
+    )
+    print(f"Begin with {done.handed_over / 'report.html'}; it says nothing about the private table.")
+    return done.folder
 
 
 def _noted(spec: Spec) -> Spec:

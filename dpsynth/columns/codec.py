@@ -1,39 +1,25 @@
 """Codecs: the partition of a column's values into cells, with the coding of texts and the decoding of cells.
 
-Each kind of column has a file of its own: ``numeric_codec``, ``category_codec``,
-``calendar_codec``, ``duration_codec``, ``text_codec``. Other rooms depend on the properties of ``Codec``
-alone, so that a new kind changes none of them.
+Each kind of column has a file of its own: ``numeric``, ``category``, ``calendar``, ``duration``, ``text``.
+Other rooms depend on the properties of ``Codec`` alone, so that a new kind changes none of them.
 
 Invariant: cells are declared or were paid for, never read off the table, and every text has
-a code: that of a cell, or INVALID. Encoding never raises on a value.
-
-Values of the cells of a column's partition, as rules use them.
-
-Invariant: a value that a cell decodes to is among the values given for it here.
-
-Places of rows in the array of a clique, by their codes.
-
-Invariant: places are those of a flat array in C order, in an integer type that holds them.
-
-Readings: how a codec takes a text.
-
-Invariant: a reading follows from the text and the declaration alone. It changes no code; it tells codes that
-several kinds of texts share.
+a code: that of a cell, or INVALID. Encoding never raises on a value. How a text is read (``Reading``) follows
+from it and the declaration alone, and tells codes that several kinds of texts share.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.sums import Steps
 
@@ -101,30 +87,6 @@ def exact_texts(texts: tuple[str, ...]) -> Texts:
     [False, True]
     """
     return Texts(lambda text: np.array([own == text for own in texts], dtype=np.bool_), texts)
-
-
-def cells_of(
-    columns: Mapping[str, NDArray[np.unsignedinteger]], domain: Domain, clique: Clique, rows: int
-) -> NDArray[np.integer]:
-    """The cell of every row in the flat array of a clique.
-
-    Args:
-        columns: the codes of some rows, by column.
-        domain: the domain of the columns.
-        clique: the clique.
-        rows: number of rows.
-    """
-    if len(clique) == 1:
-        return columns[clique[0]]
-    cells = domain.cells(clique)
-    # Narrow integers are faster to compute.
-    number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
-    cell = np.zeros(rows, dtype=number)
-    for i, column in enumerate(clique):
-        if i > 0:
-            np.multiply(cell, number.type(domain.sizes[column]), out=cell)
-        np.add(cell, columns[column], out=cell, casting="unsafe")
-    return cell
 
 
 Readings = NDArray[np.int8]
@@ -201,38 +163,74 @@ def readings_of(
     return found.astype(np.int8)
 
 
-class Codec(Protocol):
-    """The partition of one kind of column: its cells, their values, and their coding."""
+class Codec(ABC):
+    """The partition of one kind of column: its cells, their values, and their coding.
+
+    A member with a default holds for a kind without order or numbers, whose labels are not its values.
+    """
 
     @property
+    @abstractmethod
     def labels(self) -> tuple[str, ...]:
         """One public name a cell, for people and for tables of statistics."""
-        ...
 
     @property
+    @abstractmethod
     def kind(self) -> Kind:
         """The kind of the values in formulas, with the decimals of numbers."""
-        ...
 
     @property
+    @abstractmethod
     def arrow_type(self) -> pa.DataType:
         """Type of decoded values."""
-        ...
+
+    @property
+    @abstractmethod
+    def schema(self) -> Mapping[str, object]:
+        """Facts of the public schema beside type and labels, as JSON values.
+
+        Journals and measurement files hold digests of them, so an existing fact never changes.
+        """
+
+    @property
+    @abstractmethod
+    def cell_values(self) -> CellValues:
+        """The values of each cell, for rules."""
+
+    @abstractmethod
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """Code of each stripped text's cell, INVALID where it has none."""
+
+    @abstractmethod
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Typed values of texts as they stand, without clipping; null where a text is no value."""
+
+    @abstractmethod
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """The ``Reading`` of each stripped text; of null NONE. Codes agree: NONE where INVALID."""
+
+    @abstractmethod
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """A value for each code (none negative), of type ``arrow_type``."""
+
+    @abstractmethod
+    def text(self, values: pa.Array) -> pa.StringArray:
+        """Decoded values as they are written in a CSV file; null stays null."""
 
     @property
     def ordered(self) -> bool:
         """True if the order of the cells has a meaning."""
-        ...
+        return False
 
     @property
     def closed(self) -> bool:
         """True if the labels are the values: each cell holds one declared text."""
-        ...
+        return False
 
     @property
     def catch_all(self) -> tuple[int, ...]:
         """Codes of cells that also take undeclared values: those of ``other``, or bins that clip."""
-        ...
+        return ()
 
     @property
     def continuous(self) -> bool:
@@ -241,70 +239,40 @@ class Codec(Protocol):
         Numbers are those with the decimals of ``kind``. Counts of neighbouring cells are then related, and
         the column may be a sum of other columns.
         """
-        ...
-
-    @property
-    def schema(self) -> Mapping[str, object]:
-        """Facts of the public schema beside type and labels, as JSON values.
-
-        Journals and measurement files hold digests of them, so an existing fact never changes.
-        """
-        ...
-
-    @property
-    def cell_values(self) -> CellValues:
-        """The values of each cell, for rules."""
-        ...
+        return False
 
     @property
     def centres(self) -> NDArray[np.float64] | None:
         """Expected decoded value of each cell, or None where values are not numbers."""
-        ...
+        return None
 
     @property
     def half_widths(self) -> NDArray[np.float64] | None:
         """Largest distance of a cell's values from its centre, or None where values are not numbers."""
-        ...
+        return None
 
     @property
     def steps(self) -> Steps | None:
         """The steps in which numbers are summed, or None where only their cells are known."""
-        ...
-
-    def encode(self, texts: pa.StringArray) -> Codes:
-        """Code of each stripped text's cell, INVALID where it has none."""
-        ...
-
-    def parsed(self, texts: pa.StringArray) -> pa.Array:
-        """Typed values of texts as they stand, without clipping; null where a text is no value."""
-        ...
-
-    def readings(self, texts: pa.StringArray) -> Readings:
-        """The ``Reading`` of each stripped text; of null NONE. Codes agree: NONE where INVALID."""
-        ...
-
-    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A value for each code (none negative), of type ``arrow_type``."""
-        ...
-
-    def text(self, values: pa.Array) -> pa.StringArray:
-        """Decoded values as they are written in a CSV file; null stays null."""
-        ...
+        return None
 
     def with_density(self, counts: NDArray[np.float64], least: float) -> Codec:
         """The same cells, each with the density that the counts of all cells suggest.
+
+        The codec itself where all values of a cell are equally likely.
 
         Args:
             counts: float64[cells], noisy counts of rows.
             least: lower bound on the rows of a cell, above 0.
         """
-        ...
+        del counts, least
+        return self
 
 
 def recorded_name(codec: Codec) -> str:
     """Name of a kind of codec in digests. Journals and ledgers hold it, so it never changes.
 
-    >>> from dpsynth.columns.category_codec import BooleanCodec
+    >>> from dpsynth.columns.category import BooleanCodec
     >>> recorded_name(BooleanCodec())
     'BooleanPlaces'
     """

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
 Clique = tuple[str, ...]
 """An ordered set of column names; () is the clique of the total count."""
 
@@ -74,3 +77,27 @@ class Domain:
     @cached_property
     def _places(self) -> Mapping[str, int]:
         return {c: i for i, c in enumerate(self.sizes)}
+
+
+def cells_of(
+    columns: Mapping[str, NDArray[np.unsignedinteger]], domain: Domain, clique: Clique, rows: int
+) -> NDArray[np.integer]:
+    """The cell of every row in the flat array of a clique.
+
+    Args:
+        columns: the codes of some rows, by column.
+        domain: the domain of the columns.
+        clique: the clique.
+        rows: number of rows.
+    """
+    if len(clique) == 1:
+        return columns[clique[0]]
+    cells = domain.cells(clique)
+    # Narrow integers are faster to compute.
+    number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
+    cell = np.zeros(rows, dtype=number)
+    for i, column in enumerate(clique):
+        if i > 0:
+            np.multiply(cell, number.type(domain.sizes[column]), out=cell)
+        np.add(cell, columns[column], out=cell, casting="unsafe")
+    return cell

@@ -23,7 +23,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.noises import noise_named
+from dpsynth.accounting.calibration import noise_named
 from dpsynth.columns.domain import Clique
 
 

@@ -13,12 +13,12 @@ from hashlib import sha256
 
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.kinds import layout_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.public_marginals import PublicMarginals
 from dpsynth.columns.rules import Rules, rules_of
 from dpsynth.columns.units_by_rows import ranges_of_rows
 from dpsynth.columns.workload import Workload
-from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person
 from dpsynth.config.public_marginals import public_marginals_of

@@ -1,20 +1,8 @@
-"""The whole configuration: every key that a release may be given.
+"""The whole configuration: every key that a release may be given, and the checks across its sections.
 
-Invariant: a Spec is a public value. It is made from the configuration alone, before any data
-are read. Every Spec can be run: keys for features that don't exist yet are refused.
-
-Checks that the columns of the synthetic table fit together: formulas, maps and names.
-
-Invariant: a layout that passes can be decoded for every draw.
-
-Checks that the rules of a configuration can be kept, each by itself and all together.
-
-Invariant: some row obeys all rules that pass, as far as the columns' values are public.
-
-Sampling of units: the settings that it can't be had with.
-
-Invariant: a config with ``privacy.sample_rate`` can be run, and every number that it publishes counts the
-error of sampling.
+Invariant: a Spec is a public value. It is made from the configuration alone, before any data are read, and
+every Spec can be run: its draws can be decoded, some row obeys all of its rules as far as the columns' values
+are public, and every number that it publishes counts the error of a secret sample of units.
 """
 
 from __future__ import annotations
@@ -23,22 +11,35 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import prod
-from typing import Annotated, Self
+from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
 from dpsynth.columns.column import Column
+from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, check_expected
+from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import Reference
-from dpsynth.columns.layout import Derived, FormulaRefused, Layout, companion
+from dpsynth.columns.kinds import ColumnSpec, layout_of
+from dpsynth.columns.layout import FormulaRefused, Layout, companion
 from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, condition_of, rules_of, witness_of
 from dpsynth.columns.search import ValueSearch
-from dpsynth.config.bins import MAX_DOMAIN_SIZE
-from dpsynth.config.columns import ColumnSpec, layout_of
-from dpsynth.config.declaration import check_expected
-from dpsynth.config.engine import Engine
+from dpsynth.columns.section import (
+    EMPTY,
+    Choice,
+    Section,
+    Text,
+    Unreviewed,
+    nearest,
+    refuse_guessed,
+    refuse_unreviewed,
+    refused,
+    unrepeated,
+    without_default,
+)
 from dpsynth.config.files.place import same_table
-from dpsynth.config.local import TRUSTS, Local, Trust, check_local, refuse_central_keys, refuse_local_keys
+from dpsynth.config.of_wing import OfWing
 from dpsynth.config.period import Period, Reuse, Schedule
+from dpsynth.config.plain_values import checked, plain_mapping
 from dpsynth.config.privacy import (
     Audience,
     Ledger,
@@ -51,24 +52,20 @@ from dpsynth.config.privacy import (
 )
 from dpsynth.config.public_marginals import PublicMarginalSpec, PublicTableSpec, public_marginals_of
 from dpsynth.config.publication import Publish, Sample
-from dpsynth.config.section import (
-    EMPTY,
-    Choice,
-    Section,
-    Text,
-    Unreviewed,
-    nearest,
-    refuse_unreviewed,
-    refused,
-    unrepeated,
-    without_default,
-)
-from dpsynth.config.source import InMemory, Source
+from dpsynth.config.source import Engine, InMemory, Source
 from dpsynth.config.structure import METHODS, Structure
+from dpsynth.config.yaml_reader import Document
 from dpsynth.errors import ConfigError
 from dpsynth.wing import Point
 
 _RATE = ("privacy", "sample_rate")
+
+_SHARES_OF_ALL_ROWS = {
+    "exam": "the exam would tell how near the synthetic table is to the sample, and not to the table",
+    "cutoff": "its intervals would leave out the error of sampling",
+    "statistics": "all statistics are by counts there",
+}
+"""Shares of the budget for questions that have no use about a sample, and why."""
 
 KINDS = ("crosstab", "mean")
 """The kinds of statistics whose intervals count the error of sampling."""
@@ -113,28 +110,9 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
                 "sample",
                 *_RATE,
             )
-    if privacy.split is not None and privacy.split.exam:
-        raise refused(
-            "must be 0 with privacy.sample_rate: the exam would tell how near the synthetic table is to the "
-            "sample, and not to the table",
-            "privacy",
-            "split",
-            "exam",
-        )
-    if privacy.split is not None and privacy.split.cutoff:
-        raise refused(
-            "must be 0 with privacy.sample_rate: its intervals would leave out the error of sampling",
-            "privacy",
-            "split",
-            "cutoff",
-        )
-    if privacy.split is not None and privacy.split.statistics:
-        raise refused(
-            "must be 0 with privacy.sample_rate: all statistics are by counts there",
-            "privacy",
-            "split",
-            "statistics",
-        )
+    for share, why in _SHARES_OF_ALL_ROWS.items():
+        if privacy.split is not None and getattr(privacy.split, share):
+            raise refused(f"must be 0 with privacy.sample_rate: {why}", "privacy", "split", share)
     for column in columns.values():
         if isinstance(column.search, ValueSearch):
             raise refused(
@@ -248,6 +226,28 @@ NAMELESS = (
 
 LOUD_DELTA = Decimal("1e-4")
 
+
+class CollectionKeys(Protocol):
+    """The section of the local model."""
+
+    @staticmethod
+    def refuse_central_keys(values: Mapping[str, object]) -> None:
+        """Refuse the keys that a config has and that make no sense without a curator."""
+        ...
+
+    def check(self, epsilon: Decimal, method: str, searched: Iterable[str]) -> None:
+        """Refuse a collection that can't be run.
+
+        Args:
+            epsilon: the loss of a respondent.
+            method: structure.method.
+            searched: the columns of which something is to be found privately.
+        """
+        ...
+
+
+COLLECTION: Point[type[CollectionKeys]] = Point("local")
+
 CHECK_OF_VIEWS: Point[Callable[[Publish, Mapping[str, Column]], None]] = Point("check of views")
 """Refuses views that the columns can't give."""
 
@@ -279,7 +279,7 @@ class Spec(Section):
         json_schema_extra=without_default,
         description="Name of the release and of its folder. Left out: this file's name.",
     )
-    trust: Annotated[Trust, Choice(TRUSTS)] = Field(
+    trust: Annotated[Literal["central", "local"], Choice(("central", "local"))] = Field(
         default="central",
         description="central: a curator holds the private table. local: there is none, and respondents "
         "randomise their records themselves: dpsynth collect, dpsynth aggregate.",
@@ -320,8 +320,12 @@ class Spec(Section):
         description="Marginals that are public, such as census totals. The model and the synthetic table "
         "agree with them, and they are not asked for.",
     )
-    engine: Engine = Field(default=Engine(), description="What counts the private table, and its memory.")
-    local: Local = Field(default=Local(), description="With trust: local: what respondents report.")
+    engine: Annotated[Engine, OfWing("engine", without=Engine)] = Field(
+        default=Engine(), description="What counts the private table, and its memory."
+    )
+    local: Annotated[CollectionKeys | None, OfWing("local")] = Field(
+        default=None, description="With trust: local: what respondents report."
+    )
     review: Annotated[tuple[str, ...], Unreviewed()] = Field(
         default=(), description="Keys that someone has to check first. Nothing is run until it is empty."
     )
@@ -339,9 +343,10 @@ class Spec(Section):
         Raises:
             ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
         """
-        from dpsynth.config.loading import from_python
-
-        return from_python(values)
+        refuse_guessed(values.get("columns"))
+        plain = plain_mapping(values)
+        source: dict[str, object] = {} if "source" in plain else {"source": InMemory()}
+        return checked(cls, {**plain, **source}, Document("The configuration", plain, {}))
 
     def in_memory(self) -> Spec:
         """The same configuration for a table that is handed over in memory, in place of its file.
@@ -365,9 +370,15 @@ class Spec(Section):
                 raise refused(EMPTY, key)
         values = with_largest_epsilon(values)
         if values.get("trust") == "local":
-            refuse_central_keys({k: v for k, v in values.items() if not isinstance(v, InMemory)})
-            return {**values, "source": InMemory()}
-        refuse_local_keys(values)
+            collection = COLLECTION.filled()
+            if collection is None:
+                raise refused(
+                    "is not supported here: it needs the wing local, which is not installed", "trust"
+                )
+            collection.refuse_central_keys({k: v for k, v in values.items() if not isinstance(v, InMemory)})
+            return {"local": {}, **values, "source": InMemory()}
+        if "local" in values:
+            raise refused("is for trust: local; remove it, or write trust: local", "local")
         ledger = values.get("ledger", {})
         source = values.get("source")
         queried = isinstance(source, dict) and source.get("query") is not None
@@ -398,9 +409,9 @@ class Spec(Section):
         check_layout(layout)
         self._statistics_checked(columns, layout)
         self._structure_checked(columns)
-        if self.trust == "local":
+        if self.local is not None:
             searched = [name for name, column in columns.items() if column.search is not None]
-            check_local(self.local, self.privacy.epsilon, self.structure.method, searched)
+            self.local.check(self.privacy.epsilon, self.structure.method, searched)
         check_audiences(self.audiences, self.privacy.epsilon, self.privacy.delta)
         check_sampling(self, columns)
         self._privacy_suits_the_method(columns)

@@ -19,8 +19,8 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import Field
 
+from dpsynth.columns.section import Choice, ColumnName, Flag, Section, Text, nearest, refused
 from dpsynth.columns.slices import Slice, label_of, span_of, value_of
-from dpsynth.config.section import Choice, ColumnName, Flag, Section, Text, nearest, refused
 from dpsynth.errors import ConfigError
 
 _NAMES = re.compile("JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC|SUN|MON|TUE|WED|THU|FRI|SAT|L", re.I)

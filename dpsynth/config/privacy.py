@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from dpsynth.accounting.measures import MEASURES, PURE, measure_named
 from dpsynth.accounting.neighbours import Calendar
 from dpsynth.accounting.subsampling import Sampling
-from dpsynth.config.section import (
+from dpsynth.columns.section import (
     EMPTY,
     Checked,
     Choice,

@@ -1,75 +1,18 @@
 """The publication: rows, formats, statistics and views.
 
 All of it is made from noisy answers; none of it costs any budget.
-
-Keys of the configuration that a wing reads: the core knows their names, and the wing their grammar.
-
-Invariant: a wing is imported only where its key is given, or where the grammar as a whole is described.
-Without the wing the key is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import Field, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import Field, model_validator
 
-from dpsynth.config.section import (
-    NESTED,
-    Checked,
-    Choice,
-    JsonSchema,
-    Section,
-    Text,
-    Whole,
-    refused,
-    unrepeated,
-)
+from dpsynth.columns.section import Checked, Choice, JsonSchema, Section, Text, Whole, refused, unrepeated
+from dpsynth.config.of_wing import OfWing
 from dpsynth.config.statistic_kinds import Statistic
-from dpsynth.wing import Point
-
-
-class OfWing(Checked):
-    """An annotation for a field whose type a wing defines."""
-
-    def __init__(self, key: str) -> None:
-        """The annotation of a key.
-
-        Args:
-            key: its path, such as "publish.rounding": the name of the point that the wing fills with a type.
-        """
-        self._point: Point[type] = Point(key)
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[Any] | None:
-        kind = self._point.filled()
-        return None if kind is None else TypeAdapter(kind)
-
-    def check(self, value: object) -> object:
-        """The value as the wing's type has it; None for a key without a value."""
-        if value is None:
-            return None
-        if self._adapter is None:
-            raise refused("needs a wing that is not installed here; remove it")
-        try:
-            return self._adapter.validate_python(value)
-        except ValidationError as error:
-            details = error.errors(include_url=False, include_input=False)
-            raise PydanticCustomError(NESTED, "{errors}", {"errors": details}) from None
-
-    def json_schema(self) -> JsonSchema:
-        """Anything: for a wing that is not installed."""
-        return {}
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        """The description of the wing's type."""
-        if self._adapter is None:
-            return {}
-        return {"anyOf": [handler(self._adapter.core_schema), {"type": "null"}]}
-
 
 Format = Literal["csv", "csv.gz", "csv.zst", "parquet"]
 
@@ -123,12 +66,12 @@ class Publish(Section):
         description="In views of the tables of counts, leave out counts from 1 to below this, and as many "
         "more as keep them from being computed from margins. It adds nothing to the guarantee.",
     )
-    rounding: Annotated[object | None, OfWing("publish.rounding")] = Field(
+    rounding: Annotated[object | None, OfWing("publish.rounding", optional=True)] = Field(
         default=None,
         description="In views of the tables of counts, round to a base: 5, or {base: 5, method: unbiased}. "
         "It adds nothing to the guarantee.",
     )
-    k_anonymity: Annotated[NamesColumns | None, OfWing("publish.k_anonymity")] = Field(
+    k_anonymity: Annotated[NamesColumns | None, OfWing("publish.k_anonymity", optional=True)] = Field(
         default=None,
         description="A k-anonymous view of the synthetic table. It adds nothing to the guarantee.",
     )

@@ -1,4 +1,4 @@
-"""The source section: the file of the private table, or the query of a database whose rows it is.
+"""The source and engine sections: the file or the query that the private table is, and what counts it.
 
 Invariant: the section names the table and its form, and never opens it. No password stands in it. What is not
 declared has a fixed meaning: a release infers nothing from the table.
@@ -21,10 +21,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.columns.section import EMPTY, Checked, Choice, Flag, JsonSchema, Section, Text, Whole, refused
 from dpsynth.config.files.form import (
     COMPRESSIONS,
     KINDS,
@@ -37,7 +39,6 @@ from dpsynth.config.files.form import (
     named_form,
 )
 from dpsynth.config.files.place import as_path, is_url
-from dpsynth.config.section import EMPTY, Checked, Choice, Flag, JsonSchema, Section, Text, Whole, refused
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
@@ -466,3 +467,59 @@ class InMemory(Source):
     """The section of a configuration whose table is handed over in memory, in Python; no file says it."""
 
     in_memory: ClassVar[bool] = True
+
+
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(KB|MB|GB|TB)", re.IGNORECASE)
+LEAST_MEMORY, USUAL_MEMORY = 10**6, 2 * 10**9
+
+
+class Memory(Checked):
+    """An amount of memory, in bytes."""
+
+    def check(self, value: object) -> int:
+        """The number of bytes of a text such as 2 GB."""
+        if value is None:
+            raise refused(EMPTY)
+        found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+        size = int(Decimal(found[1]) * _UNITS[found[2].upper()]) if found else 0
+        if size < LEAST_MEMORY:
+            raise refused("must be an amount of memory of at least 1 MB, such as 500 MB or 2 GB")
+        return size
+
+    def json_schema(self) -> JsonSchema:
+        """A string."""
+        return {"type": "string", "pattern": "^[0-9]{1,6}([.][0-9]{1,3})? ?[kKmMgGtT][bB]$"}
+
+
+class Engine(Section):
+    """What counts the private table."""
+
+    memory: Annotated[int, Memory()] = Field(
+        default=USUAL_MEMORY,
+        description="Most memory that the coded rows take, such as 500 MB or 2 GB; rows beyond it lie in a "
+        "file without a name, in the release's private folder. With dask: in each worker. Left out: 2 GB.",
+        json_schema_extra={"default": "2 GB"},
+    )
+
+    @classmethod
+    def _written_out(cls, values: object) -> object:
+        for key in ("dask", "tls"):
+            if isinstance(values, dict) and key in values and key not in cls.model_fields:
+                raise refused("needs the wing cluster, which is not installed here", key)
+        return values
+
+    @property
+    def by_workers(self) -> bool:
+        """True if other processes count."""
+        return False
+
+    @property
+    def in_this_process(self) -> Engine:
+        """The same memory, with this process as the one that counts."""
+        return Engine(memory=self.memory) if self.by_workers else self
+
+    @property
+    def named(self) -> str:
+        """The engine in words."""
+        return "this process"

@@ -27,7 +27,7 @@ from pydantic import (
 
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import parse, references
-from dpsynth.config.section import (
+from dpsynth.columns.section import (
     EMPTY,
     Checked,
     Choice,
@@ -122,6 +122,12 @@ class Asked(Section):
         """The rule that the rows counted obey; None for all rows."""
         return None
 
+    @property
+    def stated(self) -> dict[str, object] | None:
+        """The request as JSON values; None where the kind and the columns say it all."""
+        found = self.model_dump(exclude_defaults=True)
+        return {key: _plain(value) for key, value in found.items()}
+
 
 class Crosstab(Asked):
     """Counts over the combinations of some columns."""
@@ -138,6 +144,11 @@ class Crosstab(Asked):
     def columns(self) -> Clique:
         """The columns of the statistic."""
         return self.crosstab
+
+    @property
+    def stated(self) -> None:
+        """None: it is its columns."""
+        return
 
 
 _BY = "Column of the groups, or a list of up to three. Left out: all rows."
@@ -220,6 +231,11 @@ class Mean(Grouped):
     def of(self) -> str:
         """The column of numbers."""
         return self.mean
+
+    @property
+    def stated(self) -> dict[str, object] | None:
+        """None for a mean of all rows by one column at most."""
+        return None if self.where is None and len(self.by) <= 1 else super().stated
 
 
 class Sum(Grouped):
@@ -392,12 +408,6 @@ def request_of(asked: object) -> Asked:
         return TypeAdapter[Asked](Statistic).validate_python(asked)
     except ValidationError:
         raise ConfigError("a statistic is asked for in a way that nobody can read.") from None
-
-
-def as_json(request: Asked) -> dict[str, object]:
-    """A request as JSON values; numbers are those of the configuration."""
-    found = request.model_dump(exclude_defaults=True)
-    return {key: _plain(value) for key, value in found.items()}
 
 
 def _plain(value: object) -> object:

@@ -20,8 +20,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.columns.section import Choice, ColumnName, Number, Section, Whole, refused, unrepeated
 from dpsynth.columns.workload import TARGET_WEIGHT, Workload
-from dpsynth.config.section import Choice, ColumnName, Number, Section, Whole, refused, unrepeated
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,11 @@ from yaml.reader import Reader, ReaderError
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
+from dpsynth.columns.section import Value
 from dpsynth.errors import ConfigError
 
 KeyPath = tuple[str | int, ...]
 """Keys and list positions from the top of a file down to a value."""
-
-Value = dict[str, "Value"] | list["Value"] | str | int | Decimal | bool | None
-"""Plain Python values of YAML values."""
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 100_000

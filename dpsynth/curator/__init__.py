@@ -1,16 +1,16 @@
 """The private wing: raw rows and exact counts are here only, behind one door."""
 
-from dpsynth.curator.cell_texts import Batch, as_texts
-from dpsynth.curator.coded_columns import Room
-from dpsynth.curator.database_table import DatabaseTable
+from dpsynth.curator.charging import Terms
 from dpsynth.curator.door import Curator, UnboundedCurator
-from dpsynth.curator.engine import UnboundedEngine
 from dpsynth.curator.journal import Entry, Journal, Lost
-from dpsynth.curator.loading import load_rows, load_table
-from dpsynth.curator.memory_table import MemoryTable, texts_of_objects
-from dpsynth.curator.source import check_source, names_of, read_batches, read_cells
-from dpsynth.curator.terms import Terms
-from dpsynth.curator.unit_sample import UnitSample
+from dpsynth.curator.loaded_rows import load_rows, load_table
+from dpsynth.curator.rows.cell_texts import Batch, as_texts
+from dpsynth.curator.rows.coded_columns import Room
+from dpsynth.curator.rows.database_table import DatabaseTable
+from dpsynth.curator.rows.files import check_source, names_of, read_batches, read_cells
+from dpsynth.curator.rows.memory_table import MemoryTable, texts_of_objects
+from dpsynth.curator.table import UnboundedEngine
+from dpsynth.curator.units import UnitSample
 
 __all__ = [
     "Batch",

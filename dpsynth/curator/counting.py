@@ -18,8 +18,8 @@ from contextvars import ContextVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.codec import cells_of
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain, cells_of
+from dpsynth.curator.rows.coded_columns import blocks
 from dpsynth.work_shares import telling
 
 Counts = NDArray[np.int64]
@@ -113,9 +113,3 @@ def added_up(figures: Block, rows: int, sizes: Sequence[int]) -> list[Counts]:
     with ThreadPoolExecutor(threads, "dpsynth-count") as pool:
         shares = list(pool.map(share, range(threads)))
     return [np.sum(parts, axis=0) for parts in zip(*shares, strict=True)]
-
-
-def blocks(rows: int, long: int, first: int = 0, every: int = 1) -> Iterator[slice]:
-    """Ranges of at most so many rows: one in every few of them, from a first one on."""
-    for start in range(first * long, rows, every * long):
-        yield slice(start, min(start + long, rows))

@@ -17,17 +17,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.accounting.events import ExponentialEvent, SelectionEvent, ThresholdEvent
 from dpsynth.columns.codec import INVALID, Codec, recorded_name
 from dpsynth.columns.column import Column
 from dpsynth.columns.number_texts import NumberFormat
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.search import NumberSearch
-from dpsynth.curator import noise, partition_selection
-from dpsynth.curator.coded_columns import TextCounts
-from dpsynth.curator.engine import Engine
+from dpsynth.curator import samplers
+from dpsynth.curator.charging import WORTHLESS, PrivacyFilter
 from dpsynth.curator.journal import Lost
-from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
+from dpsynth.curator.table import Engine, TextCounts
 from dpsynth.errors import BudgetRefused
 
 Counts = NDArray[np.int64]
@@ -80,11 +79,8 @@ class DomainQuestions(PrivacyFilter):
             np.add.at(counts, found[found != INVALID], texts.rows[found != INVALID])
             return counts
 
-        def ask(price: Fraction) -> tuple[Counts | Lost, float]:
-            noised = self._terms.counts(price)
-            return self._ask(question, noised.event, exact, noised.draw), noised.stddev
-
-        return self._insist(price, ask)
+        values, bought = self._noisy(question, exact, price, self._calibration.counts)
+        return values, bought.stddev
 
     def medians(self, column: Column, cuts: Numbers, runs: Sequence[Run], price: Fraction) -> Counts:
         """For each run of public cuts, the index of a cut near the median of the values between its ends.
@@ -133,15 +129,15 @@ class DomainQuestions(PrivacyFilter):
 
         ends = np.cumsum([stop - start for start, stop in runs])[:-1]
 
-        def ask(price: Fraction) -> tuple[Counts | Lost, float]:
-            event = self._terms.quantiles(price)
+        def ask(price: Fraction) -> tuple[Counts | Lost, ExponentialEvent]:
+            event = self._calibration.quantiles(price).event
 
             def draw(scores: Counts) -> Counts:
                 parts = zip(runs, np.split(scores, ends), strict=True)
-                chosen = [run[0] + noise.choose_index(part, event.scale) for run, part in parts]
+                chosen = [run[0] + samplers.choose_index(part, event.scale) for run, part in parts]
                 return np.array(chosen, dtype=np.int64)
 
-            return self._ask(question, event, exact, draw), event.scale
+            return self._ask(question, event, exact, draw), event
 
         return self._insist(price, ask)[0]
 
@@ -154,7 +150,7 @@ class DomainQuestions(PrivacyFilter):
         ``known``, and texts that are longer than 200 characters or not printable.
 
         Sensitivity: one unit moves the number of units of at most ``neighbours.l1`` values, each by one.
-        Distribution: with Laplace noise, ``partition_selection.select``; with Gaussian noise, the values
+        Distribution: with Laplace noise, ``samplers.select``; with Gaussian noise, the values
         whose number of units plus discrete Gaussian noise reaches a threshold. Noise is drawn for values
         that some unit holds, and for no others.
         Cost: that of ``SelectionEvent`` or ``ThresholdEvent``, with a delta of its own.
@@ -180,20 +176,20 @@ class DomainQuestions(PrivacyFilter):
         left = delta
         question = {"ask": "values", "column": column.name, "known": _digest(sorted(set(known)))}
 
-        def ask(price: Fraction) -> tuple[tuple[str, ...] | Lost, float]:
+        def ask(price: Fraction) -> tuple[tuple[str, ...] | Lost, SelectionEvent | ThresholdEvent]:
             nonlocal left
             if left <= delta / WORTHLESS:
                 raise BudgetRefused(
                     "Interruptions used up the delta for finding values. Start a new release."
                 )
-            event = self._terms.selection(price, left * _FIRST_PART)
+            event = self._calibration.values(price, left * _FIRST_PART).event
             left -= event.delta
             return self._ask(
                 question,
                 event,
                 lambda: self._held(column, known),
                 lambda held: tuple(sorted(_selected(held, event))),
-            ), 0.0
+            ), event
 
         return self._insist(price, ask)[0]
 
@@ -241,9 +237,9 @@ def _selected(held: dict[str, int], event: SelectionEvent | ThresholdEvent) -> l
     """The values that are selected, of those that some unit holds."""
     units = np.array(list(held.values()), dtype=np.int64)
     if isinstance(event, SelectionEvent):
-        kept = partition_selection.select(units, event)
+        kept = samplers.select(units, event)
     else:
-        kept = noise.add_gaussian(units, event.sigma) >= event.threshold
+        kept = samplers.add_gaussian(units, event.sigma) >= event.threshold
     return [value for value, is_kept in zip(held, kept.tolist(), strict=True) if is_kept]
 
 

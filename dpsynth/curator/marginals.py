@@ -1,11 +1,14 @@
-"""Marginals: noisy answers, and the exact counts that they are drawn from.
+"""Marginals, sums by group and finer counts: noisy answers, and the exact figures that they are drawn from.
 
 Every marginal that is asked for is counted once, and all that are asked for together in one pass over the
 rows, by unions of cliques (``clique_unions``). Counts are kept in the smallest type that holds the number of
 rows, up to a capacity in bytes; counts beyond it are made again at each question.
 
-Invariant: exact counts are private, and leave this package with noise only. The choice of passes and of kept
-counts depends on the domain, the number of rows and the cliques asked for, never on a row's cells.
+Invariant: exact figures are private, and leave this package with noise only. A row counts in one cell of a
+marginal, in one piece of one group or nowhere, and adds to one sum, by a public limit at most, whatever its
+cells hold. A question, its charge and the shape of its answer depend on public arguments alone. The choice of
+passes and of kept counts depends on the domain, the number of rows and the cliques asked for, never on a
+row's cells.
 """
 
 from __future__ import annotations
@@ -13,18 +16,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import CalibratedNoise
 from dpsynth.columns.domain import Clique
+from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
+from dpsynth.columns.sums import Centring, MeasuredSums
 from dpsynth.columns.workload import unions
-from dpsynth.curator.engine import Engine
+from dpsynth.curator import samplers
+from dpsynth.curator.charging import WORTHLESS, PrivacyFilter
 from dpsynth.curator.journal import Lost
-from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
+from dpsynth.curator.table import Engine
 from dpsynth.work_shares import as_part
 
 CAPACITY = 1 << 28
@@ -39,11 +46,12 @@ _CELLS_A_BATCH = 1 << 24
 Kept = NDArray[np.unsignedinteger]
 
 
-class MarginalQuestions(PrivacyFilter):
-    """Questions about numbers of rows."""
+class CountQuestions(PrivacyFilter):
+    """Questions about counts of rows, and about sums of their numbers."""
 
+    _table: Engine
     _counts: ExactCounts
-    _ungrouped: MarginalQuestions | None = None
+    _ungrouped: CountQuestions | None = None
     """The curator of the same rows before compression; None for a curator whose domain isn't compressed."""
 
     def count(self, price: Fraction) -> OwnAnswer | None:
@@ -108,14 +116,102 @@ class MarginalQuestions(PrivacyFilter):
         """
         return (self._ungrouped or self).marginals([(c,) for c in columns], allowance, weights)
 
+    def sums(self, column: str, by: Clique, centring: Centring, price: Fraction) -> MeasuredSums:
+        """Noisy sums of a column's numbers by group.
+
+        A row with a value adds its distance from its bin's offset, in whole steps, bounded by the limit L. A
+        row without a value adds nothing.
+
+        Sensitivity: l1 L in L1, and (l1 L)^2 in squared L2, where l1 is ``neighbours.l1``.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a group.
+        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        Proof. A row that comes or goes moves one sum, by at most L. One unit adds or removes ``max_rows``
+        rows at most; if it is exchanged, as many leave and as many come. So at most l1 rows come or go, and
+        sums move by at most l1 L in L1. The L2 distance is at most the L1 distance. It is as large if all
+        these rows move one sum in one direction: an exchanged row may stay in its group and move its sum by
+        2 L. In that, sums differ from counts, where an exchanged row leaves one cell and enters another.
+
+        A question lost to an interruption stays paid for, and is asked again from the rest of the budget.
+
+        Args:
+            column: a column of numbers that are kept to be summed.
+            by: the columns of the groups; () for all rows.
+            centring: offsets and limit, which may follow from earlier answers.
+            price: the most that the answer may cost.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+            ValueError: the column's numbers are not kept, as in a compressed domain, or there are more
+                offsets than bins.
+        """
+        table = self._table
+        if column not in table.numbers_kept:
+            raise ValueError(f"the numbers of column {column} are not kept")
+        if len(centring.offsets) > table.domain.sizes[column]:
+            raise ValueError("there are more offsets than bins")
+        question = {
+            "ask": "sums",
+            "columns": [*by, column],
+            "offsets": centring.digest,
+            "limit": centring.limit,
+        }
+
+        def exact() -> NDArray[np.int64]:
+            return table.sums(column, by, centring)
+
+        def bought_for(price: Fraction) -> CalibratedNoise:
+            return self._calibration.sums(price, centring.limit)
+
+        values, bought = self._noisy(question, exact, price, bought_for)
+        return MeasuredSums(column, by, values, self._terms.noise, bought.scale, centring)
+
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces, price: Fraction) -> FinerCounts:
+        """Noisy counts of rows by group and by the piece of a bin that holds their number.
+
+        Sensitivity: l1 in L1 and l2^2 in squared L2, as that of a marginal: ``neighbours``.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a count.
+        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        Proof. Pieces don't overlap, so a row counts in one piece of one group; without a number it counts
+        nowhere. These counts are a part of the marginal of the groups and of a column whose codes are the
+        pieces, so a unit moves them by no more than that.
+
+        A question lost to an interruption stays paid for, and is asked again from the rest of the budget.
+
+        Args:
+            column: a column of numbers that are kept to be summed.
+            by: the columns of the groups; () for all rows.
+            pieces: the pieces, which may follow from earlier answers.
+            price: the most that the answer may cost.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+            ValueError: the column's numbers are not kept, as in a compressed domain, or the
+                pieces are of more bins than there are.
+        """
+        table = self._table
+        if column not in table.numbers_kept:
+            raise ValueError(f"the numbers of column {column} are not kept")
+        if pieces.bins > table.domain.sizes[column]:
+            raise ValueError("pieces are of more bins than there are")
+        question = {"ask": "finer counts", "columns": [*by, column], "pieces": pieces.digest}
+
+        def exact() -> NDArray[np.int64]:
+            return table.finer_counts(column, by, pieces)
+
+        values, bought = self._noisy(question, exact, price, self._calibration.counts)
+        return FinerCounts(column, by, values, self._terms.noise, bought.scale, pieces)
+
     def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
-        noised = self._terms.counts(price)
+        event = self._calibration.counts(price).event
         question = {"ask": "marginal", "columns": list(clique)}
-        drawn = self._ask(question, noised.event, lambda: self._counts.of(clique), noised.draw)
-        paid = self._terms.measure.cost(noised.event)
+        draw = partial(samplers.add_noise, event)
+        drawn = self._ask(question, event, lambda: self._counts.of(clique), draw)
+        paid = self._terms.measure.cost(event)
         if isinstance(drawn, Lost):
             return None, paid
-        return Measurement(clique, drawn, noised.bought.noise.name, noised.bought.scale), paid
+        return Measurement(clique, drawn, self._terms.noise, event.scale), paid
 
 
 @dataclass(repr=False)

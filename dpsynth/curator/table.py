@@ -1,26 +1,187 @@
-"""The private table in memory: one small integer for each cell, or its text if the domain is to be found.
+"""The private table in codes, and the exact figures of it: counts, bounded sums, numbers of units.
 
-Invariant: the table is exact and private; every code is inside the public domain.
+An engine makes exact figures of coded rows, and knows of no price, no noise and no journal: charge, draw and
+record stay with the curator, in one process, whichever engine counts. All that it makes can be added up over
+parts of the rows: counts and bounded sums. Distances to estimates can't, as a sum of absolute values is no
+absolute value of a sum; so they follow from counts, in ``distances``. ``PrivateTable`` counts rows that lie
+in this process; the cluster wing has many of these, each with whoever holds a part of the rows.
+
+Invariant: figures are exact and private, the same integers whichever engine makes them; every code is inside
+the public domain. Texts are kept whole, so coding them later gives the same codes as coding on loading.
+Numbers of units add up over parts of the rows, as long as all rows of a unit are in one part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.codec import cells_of
 from dpsynth.columns.column import Column, codes_of, domain_of
 from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain, cells_of
 from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.sums import Centring
-from dpsynth.curator.coded_columns import ALL_IN_MEMORY, Room, TextCounts, Texts, looked_up
 from dpsynth.curator.counting import added_up, counted
+from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, Room, looked_up, rows_of
+
+Counts = NDArray[np.int64]
+Kind = TypeVar("Kind", bound=np.generic)
+
+
+class Engine(Protocol):
+    """Coded rows that can be counted, wherever they lie."""
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain of the columns that are coded."""
+        ...
+
+    @property
+    def texts_kept(self) -> frozenset[str]:
+        """Names of the columns that keep their texts, as their domains are to be found. Public."""
+        ...
+
+    @property
+    def numbers_kept(self) -> frozenset[str]:
+        """Names of the columns whose numbers can be summed. Public."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Number of rows after contribution bounding. Private unless the relation makes it public."""
+        ...
+
+    def counts_of(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """Exact marginals, int64 of shape ``domain.shape(clique)``, from one pass over the rows. Private."""
+        ...
+
+    def sums(self, column: str, by: Clique, centring: Centring) -> NDArray[np.int64]:
+        """Exact sums of bounded distances by group, int64 of shape ``domain.shape(by)``. Private."""
+        ...
+
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> NDArray[np.int64]:
+        """Exact counts of pieces by group, int64 of shape (*``domain.shape(by)``, pieces). Private."""
+        ...
+
+    def texts_of(self, column: str) -> TextCounts:
+        """Exact numbers of rows and units of the texts of a column that keeps them. Private."""
+        ...
+
+    def coded(self, columns: Sequence[Column]) -> Engine:
+        """The same rows with codes for all columns, after all domains are found."""
+        ...
+
+    def recoded(self, compression: Compression) -> Engine:
+        """The same rows with groups in place of values."""
+        ...
+
+
+class UnboundedEngine(Protocol):
+    """All rows of the slice, before contribution bounding, wherever they lie."""
+
+    def rows_of_units(self, first: Sequence[int]) -> NDArray[np.int64]:
+        """Numbers of persons by ranges of their number of rows, int64[ranges]. Private.
+
+        Args:
+            first: the least number of rows of each range, rising from 1; the last has no end.
+        """
+        ...
+
+    def bounded(self, max_rows: int, key: bytes) -> Engine:
+        """The rows after contribution bounding: at most so many of each person, by a secret key."""
+        ...
+
+
+_BLOCK = 1 << 12
+"""Number of texts that are read at once: together they stay far below Arrow's limit."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Texts:
+    """The cells of a column. Its repr shows nothing.
+
+    Attributes:
+        distinct: large_string[texts], without blanks around them, each once; a missing cell is empty.
+        index: int32[rows], the text of each row.
+    """
+
+    distinct: pa.LargeStringArray
+    index: NDArray[np.int32]
+
+    def of_rows(self, kept: NDArray[np.bool_], room: Room) -> Texts:
+        """The texts of some rows; texts without any row left stay among the distinct ones."""
+        return Texts(self.distinct, rows_of({"": self.index}, kept, room)[""])
+
+    @property
+    def trimmed(self) -> Texts:
+        """The same rows, without texts that none of them has."""
+        used, index = np.unique(self.index, return_inverse=True)
+        return Texts(self.distinct.take(pa.array(used, pa.int32())), index.astype(np.int32, copy=False))
+
+    def counts(self, unit: NDArray[np.int32] | None) -> TextCounts:
+        """Number of rows and of units of each distinct text. Private.
+
+        Args:
+            unit: int32[rows], the unit of each row, numbered from 0; None where each row is one.
+        """
+        texts = len(self.distinct)
+        rows = np.bincount(self.index, minlength=texts).astype(np.int64, copy=False)
+        if unit is None:
+            return TextCounts(self.distinct, rows, rows)
+        units = int(unit.max(initial=0)) + 1
+        pairs = np.unique(self.index.astype(np.int64) * units + unit)
+        each = np.bincount(pairs // units, minlength=texts).astype(np.int64, copy=False)
+        return TextCounts(self.distinct, rows, each)
+
+    def each(self, read: Callable[[pa.StringArray], NDArray[Kind]]) -> NDArray[Kind]:
+        """Results of a function for each distinct text; see ``TextCounts.each``."""
+        return _each(self.distinct, read)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextCounts:
+    """Exact numbers of rows and of units of the texts of a column. Its repr shows nothing.
+
+    Attributes:
+        distinct: large_string[texts], each once.
+        rows: int64[texts], rows of each.
+        units: int64[texts], units with rows of each.
+    """
+
+    distinct: pa.LargeStringArray
+    rows: Counts
+    units: Counts
+
+    def each(self, read: Callable[[pa.StringArray], NDArray[Kind]]) -> NDArray[Kind]:
+        """Results of a function for each distinct text; it is called on some thousands of texts at a time."""
+        return _each(self.distinct, read)
+
+    @classmethod
+    def added(cls, parts: Sequence[TextCounts]) -> TextCounts:
+        """The counts of all parts of the rows, of which no two share a unit."""
+        together = pa.chunked_array([part.distinct for part in parts], pa.large_string())
+        coded = together.combine_chunks().dictionary_encode()
+        at, texts = coded.indices.to_numpy(), len(coded.dictionary)
+        rows, units = np.zeros(texts, np.int64), np.zeros(texts, np.int64)
+        np.add.at(rows, at, np.concatenate([part.rows for part in parts]))
+        np.add.at(units, at, np.concatenate([part.units for part in parts]))
+        return cls(coded.dictionary, rows, units)
+
+
+def _each(distinct: pa.LargeStringArray, read: Callable[[pa.StringArray], NDArray[Kind]]) -> NDArray[Kind]:
+    found = [read(pa.array([], pa.string()))]
+    for start in range(0, len(distinct), _BLOCK):
+        # A slice keeps its offset in the whole array, which may exceed 32 bits.
+        spots = pa.array(np.arange(start, min(start + _BLOCK, len(distinct))))
+        found.append(read(pc.cast(distinct.take(spots), pa.string())))
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

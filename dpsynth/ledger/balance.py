@@ -1,15 +1,9 @@
-"""A dataset's account: its cap, and the costs of its releases.
+"""A dataset's account: its cap, the costs of its releases, how long the cap lasts, and whose account it is.
 
 Invariant: a release counts for its whole reservation until it has ended, and from then on for what bounds
-it at that end (``dpsynth.accounting.cost.charge``). The used, the remaining and the fitting budget all
-follow the account's privacy filter (``dpsynth.ledger.privacy_filter``), with costs rounded up and
-remainders rounded down.
-
-The runway of a cap: the number of further releases like the last one that fit, and their dates.
-
-Invariant: it is a forecast, made of the account and the calendar alone. No decision depends on it.
-
-The account of a private table: found by the table's source, or named by the config.
+it at that end (``dpsynth.accounting.composition.charge``). The used, the remaining and the fitting budget all
+follow the account's privacy filter (``dpsynth.ledger.filters``), with costs rounded up and remainders rounded
+down. The runway is a forecast, made of the account and the calendar alone; no decision depends on it.
 
 A table is known by what it is, not by the name of a configuration's file: a copy of a configuration counts in
 the account of its table. The ledger has the source of each release, and looks for the account in this order:
@@ -25,10 +19,9 @@ declared, with its reason, and stays on record: the release is about other peopl
 
 A source is the same however it is spelt: links, hard links and URLs of this machine lead to one account
 (``same_table``). A copy of a file is another source. The rows of a query have no source at all. Both are
-known by nothing but the name that the owner declares.
-
-Invariant: the answer follows from the configuration, the ledger's rows and the files that these name, within
-the transaction that reserves, so that two first releases of one source get one account.
+known by nothing but the name that the owner declares. The answer follows from the configuration, the ledger's
+rows and the files that these name, within the transaction that reserves, so that two first releases of one
+source get one account.
 """
 
 from __future__ import annotations
@@ -43,14 +36,13 @@ from pathlib import PurePath
 from typing import Literal
 
 from dpsynth.accounting.amount import Amount, digits, float_down, float_up
-from dpsynth.accounting.cost import Cost, charge, planned
+from dpsynth.accounting.calibration import LAPLACE
+from dpsynth.accounting.composition import Cost, charge, group_cost, planned
 from dpsynth.accounting.measures import Measure
-from dpsynth.accounting.neighbours import group_cost
-from dpsynth.accounting.noises import LAPLACE
 from dpsynth.columns.slices import Slice
 from dpsynth.config.files.place import same_table
 from dpsynth.errors import ConfigError
-from dpsynth.ledger.privacy_filter import (
+from dpsynth.ledger.filters import (
     Counted,
     Figures,
     Filter,
@@ -85,12 +77,7 @@ class Table:
 
 
 def dataset_of(table: Table, accounts: Sequence[Balance], ledger: str) -> str:
-    """The name of a table's account, recorded or new.
-
-    Args:
-        table: the table.
-        accounts: all accounts of the ledger.
-        ledger: its name, for messages.
+    """The name of a table's account, recorded or new, among all accounts of a ledger.
 
     Raises:
         ConfigError: the table has an account of another name, or it can't be told which account it has.
@@ -111,7 +98,6 @@ def dataset_of(table: Table, accounts: Sequence[Balance], ledger: str) -> str:
 
 
 def _found(table: Table, of_source: Sequence[str], accounts: Sequence[Balance], ledger: str) -> str:
-    """The account of a table whose configuration names none."""
     if not table.source:
         raise ConfigError(
             "ledger.dataset is missing: a table in memory has no path by which the ledger could know it. "
@@ -249,10 +235,8 @@ class UnitChange:
     rows of a unit are known. Otherwise nothing bounds them.
 
     Attributes:
-        before: the unit before, in words: a row or an event.
-        unit: the unit since, in words.
+        before, unit: the unit before, in words, a row or an event; and the unit since.
         most_rows: the most rows that one unit has in any release before; None where nobody knows.
-        created: UTC date.
         reason: the reason for it, and how the number of rows is known.
     """
 
@@ -265,11 +249,9 @@ class UnitChange:
 
 @dataclass(frozen=True)
 class ReleaseEntry:
-    """A release as the ledger has it.
+    """A release as the ledger has it: what it reserved, and since then.
 
     Attributes:
-        release_id, dataset, release, occasion, part, parallel, spec: as reserved.
-        state: reserved, closed or abandoned.
         reserved: the cost that it reserved.
         cost: the cost that counts: its reservation while reserved, its charge afterwards.
         created, ended: UTC dates of the reservation and of the end.
@@ -277,9 +259,6 @@ class ReleaseEntry:
         reason: the reason why it was abandoned.
         holder: the run that may ask and settle.
         digest: digest of the journal that it was closed with; empty where it was not closed.
-        source: the table's resolved path or address; "" for a table in memory.
-        other_people: the declared reason why the source may have another account; empty where none was given.
-        audiences: as reserved.
         changed: the change of the account's unit that came after it; None where there was none.
     """
 
@@ -327,11 +306,9 @@ class ReleaseEntry:
 
 @dataclass(frozen=True)
 class CapChange:
-    """A cap and the date from which it is in force.
+    """A cap (epsilon, delta), and the date from which it is in force.
 
     Attributes:
-        cap: (epsilon, delta).
-        created: UTC date.
         reason: the reason for it; empty for the first cap of a dataset.
         approximate_share: the share of delta that the filters zcdp and gdp keep for approximate deltas, below
             1.
@@ -447,7 +424,6 @@ class Balance:
         Args:
             cost: the most that it may cost.
             part: the part that is composed in parallel, or None.
-            cap: a cap instead of the account's.
         """
         if figures(self.filter, cost) is None:
             return False
@@ -485,7 +461,6 @@ class Balance:
         return epsilon
 
     def _count(self, measure: Measure, budget: Fraction) -> Fraction:
-        """The cost of a release with a budget under zcdp or gdp."""
         found = figures(self.filter, planned(measure, LAPLACE.name, budget, Amount()))
         assert found is not None
         return found[0]
@@ -581,7 +556,6 @@ def runway(account: Balance, today: date, ticks: Ticks | None = None) -> Runway 
     """The forecast of an account; None where no release of it counts for anything.
 
     Args:
-        account: the account.
         today: nothing is due before it.
         ticks: dates by a schedule; left out, releases go on as often as they came.
     """

@@ -21,13 +21,13 @@ from functools import lru_cache
 from typing import TypeVar
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost, charge
+from dpsynth.accounting.composition import Cost, charge
 from dpsynth.accounting.measures import MEASURES
 from dpsynth.accounting.neighbours import EVENT, ROW, neighbours_in_words
 from dpsynth.columns.slices import Slice
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, Reservation, State, UnitChange
 from dpsynth.ledger.chain import KINDS, Row
-from dpsynth.ledger.privacy_filter import (
+from dpsynth.ledger.filters import (
     NOTHING_COUNTED,
     Counted,
     Figures,

@@ -7,42 +7,23 @@ Invariants, at every instant and whatever process dies:
 - The costs of a dataset's releases keep to its cap, by its filter.
 - Each release has one holder: the run that reserved it or resumed it last. Only the holder closes it, once,
   with one digest of all answers.
-- Every row is chained to the row before. Each use of the ledger checks the whole chain; the one exception is
-  the check of the holder before each question, which reads one row.
+- Every row is chained to the row before. Each use of the ledger checks the whole chain against its rows and
+  its head file; the one exception is the check of the holder before each question, which reads one row.
+- Committed rows are in the head file before further rows are added.
+- All answers of one reading follow from the same rows. Only a reservation decides, within its transaction.
 
 A release may end below its reservation where the costs of its answers add up by themselves, for whoever ends
 it may have seen them. The (epsilon, delta) of a release that isn't pure does not add up so, and is charged as
-it was reserved (``dpsynth.accounting.cost.charge``).
+it was reserved (``dpsynth.accounting.composition.charge``).
 
 Amounts are exact. A caller that converts a float rounds a cost up and a cap down.
 
 SQLAlchemy takes a third of a second to import: import this module where it is needed. Its arguments and
 results are values of ``dpsynth.ledger.balance``, without SQLAlchemy.
-
-Readings and changes of the ledger: every row checked, and committed rows noted in the head file.
-
-Invariant: no caller reads or changes a ledger whose chain is broken, whose rows contradict each other, or
-which its head file contradicts; and committed rows are in the head file before further rows are added.
-
-The ledger as it was at one time, in memory: what it knows, and what it would answer to a release.
-
-Invariant: all answers follow from the same rows. Only a reservation decides, within its own transaction.
-
-The head file: the hash of the ledger's last row, kept elsewhere, so that an older copy of it shows.
-
-The file has a line "<number> <hash>" for each time that rows were added. Lines are only ever added, each in
-one write and never changed, so that processes need no lock for it and a file system may enforce it. A line
-that a crash or a full disk cut short stays as it is; its remaining part must match as well, and the next line
-begins on a new line.
-
-Invariant: a row that the file names was committed before. So a ledger that lacks this row, or has another row
-under its number, was restored from an older copy, or edited.
 """
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -53,13 +34,13 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost, charge
+from dpsynth.accounting.composition import Cost, charge
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger import contents
 from dpsynth.ledger import store as tables
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, Table, dataset_of, first_balance
-from dpsynth.ledger.chain import FIRST, Fields, Kind, Row, broken_links
+from dpsynth.ledger.chain import FIRST, Fields, HeadFile, Kind, Row, broken_links
 from dpsynth.ledger.contents import Book, InvalidRow, problems_of
 from dpsynth.ledger.refusals import (
     check_allowed,
@@ -71,132 +52,14 @@ from dpsynth.ledger.refusals import (
     check_reason,
     check_resumed,
     check_unit,
+    hints,
     taken_over,
 )
 from dpsynth.ledger.store import Store, Stored
 
-_LINE = re.compile(rb"([1-9][0-9]{0,17})(?: ([0-9a-f]{0,64}))?")
-
-
-class HeadFile:
-    """The file, opened to add to it.
-
-    Raises:
-        ConfigError: it is missing, or can't be read and written.
-    """
-
-    def __init__(self, path: Path, *, create: bool) -> None:
-        """Open the file.
-
-        Args:
-            path: its path.
-            create: true if it may be made; otherwise it must exist.
-        """
-        self._path = path
-        try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0), 0o600)
-        except FileNotFoundError as error:
-            if create:
-                raise ConfigError(
-                    f"The ledger's head file {path} can't be made: {error.strerror}. Make its folder, or "
-                    "correct ledger.head."
-                ) from None
-            raise ConfigError(
-                f"The ledger's head file {path} is missing (ledger.head), so nobody can tell whether the "
-                "ledger is the newest copy. Bring it back. If there never was one, and the ledger is known "
-                f"to be whole, start it with: dpsynth ledger head --head {path}"
-            ) from None
-        except OSError as error:
-            raise ConfigError(f"The ledger's head file {path} can't be used: {error.strerror}.") from None
-
-    def __enter__(self) -> HeadFile:
-        """Itself, to be closed on leaving."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the file."""
-        os.close(self._file)
-
-    def lines(self) -> list[bytes]:
-        """The lines without their ends; ConfigError if the file can't be read."""
-        return [line for line in self._whole().split(b"\n") if line]
-
-    def problems(self, rows: Sequence[Row], lines: Sequence[bytes]) -> Iterator[str]:
-        """The lines that contradict the rows, in words.
-
-        Args:
-            rows: the ledger's.
-            lines: the file's, read while these were all rows.
-        """
-        hashes = {row.number: str(row.hash) for row in rows}
-        for at, line in enumerate(lines, start=1):
-            found = _LINE.fullmatch(line)
-            if found is None:
-                yield f"line {at} of the head file {self._path}: it was changed"
-                continue
-            number, digest = int(found[1]), (found[2] or b"").decode()
-            if number not in hashes:
-                yield (
-                    f"row {number}: the head file {self._path} has it, and the ledger has {len(rows)} rows. "
-                    "It was restored from an older copy, or rows were removed"
-                )
-            elif not hashes[number].startswith(digest):
-                yield (
-                    f"row {number}: it is another than the head file {self._path} has. The ledger was "
-                    "rewritten, or restored from another copy"
-                )
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Add the last row, unless the file has it, and sync the file.
-
-        Raises:
-            ConfigError: it can't be written.
-        """
-        if not rows:
-            return
-        line = f"{rows[-1].number} {rows[-1].hash}".encode()
-        if line in self.lines():
-            return
-        whole = self._whole()
-        text = line + b"\n" if not whole or whole.endswith(b"\n") else b"\n" + line + b"\n"
-        try:
-            if os.write(self._file, text) < len(text):
-                raise OSError(None, "the disk that it is on is full")
-            os.fsync(self._file)
-            _sync_folder(self._path.absolute().parent)
-        except OSError as error:
-            raise ConfigError(
-                f"The ledger's head file {self._path} can't be written: {error.strerror}. Nothing was "
-                "changed in the ledger."
-            ) from None
-
-    def _whole(self) -> bytes:
-        try:
-            os.lseek(self._file, 0, os.SEEK_SET)
-            return os.read(self._file, os.fstat(self._file).st_size)
-        except OSError as error:
-            raise ConfigError(
-                f"The ledger's head file {self._path} can't be read: {error.strerror}."
-            ) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    # Some file systems sync no folders.
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
 
 class Page:
-    """The ledger as it is read or changed.
-
-    Attributes:
-        rows: as stored, and those that are added.
-        book: the accounts that they add up to.
-    """
+    """The ledger as it is read or changed: its rows, and the accounts that they add up to."""
 
     def __init__(self, connection: Connection | None, rows: list[Row], book: Book) -> None:
         """Open the book of these rows."""
@@ -215,13 +78,7 @@ class Page:
 
 @dataclass(frozen=True)
 class _Checked:
-    """Committed rows in which no fault was found, and their accounts; none of them is changed.
-
-    Attributes:
-        stored: the fields of the rows.
-        rows: the rows.
-        book: their accounts.
-    """
+    """Committed rows without a fault, their fields, and their accounts; none of them is changed."""
 
     stored: Sequence[Fields]
     rows: Sequence[Row]
@@ -347,13 +204,7 @@ def damaged(name: str, problem: str) -> ConfigError:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One reading of the ledger.
-
-    Attributes:
-        name: name of the ledger, for messages.
-        rows: the rows as they were stored.
-        book: the accounts that they add up to.
-    """
+    """One reading of the ledger: its name, its rows as stored, and the accounts that they add up to."""
 
     name: str
     rows: Sequence[Row]
@@ -378,6 +229,19 @@ class Reading:
             ConfigError: the table has an account of another name, or it can't be told which account it has.
         """
         return dataset_of(table, self.balances(), self.name)
+
+    def account_of(self, table: Table, release_id: str | None = None) -> Balance | None:
+        """The account of a release that is recorded, else of its table; None where the ledger has none of it.
+
+        Raises:
+            ConfigError: as ``dataset_of``.
+        """
+        recorded = None if release_id is None else self.release(release_id)
+        return self.balance(self.dataset_of(table) if recorded is None else recorded.dataset)
+
+    def hints(self, wanted: Reservation, bundles: Path) -> Iterator[str]:
+        """Sentences about a new release, with its bundles in a folder, that its owner may not expect."""
+        return hints(wanted, self.dataset_of(wanted.table), self.balances(), bundles)
 
     @property
     def clock_behind(self) -> date | None:
@@ -418,7 +282,6 @@ class Reading:
 
 
 def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:
-    """The release that an occasion has had already."""
     if entry.occasion is None:
         return None
     wanted = (entry.release, entry.occasion, entry.part)
@@ -434,7 +297,6 @@ class Verified:
     """The result of a check of the whole ledger.
 
     Attributes:
-        rows: number of rows.
         hash: hash of the last row; zeros where there is none.
         problems: the faults in words; empty where there are none.
     """
@@ -485,6 +347,11 @@ class Ledger:
     def name(self) -> str:
         """The name for people: the URL without a password."""
         return self._store.name
+
+    @property
+    def has_head_file(self) -> bool:
+        """True if its last row is remembered elsewhere."""
+        return self._head is not None
 
     def reserve(self, entry: Reservation) -> ReleaseEntry:
         """Count a release's whole budget against its dataset, or refuse and change nothing.
@@ -566,7 +433,6 @@ class Ledger:
         The same cost and digest a second time change nothing, whichever run gives them.
 
         Args:
-            release_id: id of the release.
             cost: the cost of its journal; None where only its reservation bounds it.
             events: the events of its journal.
             holder: the run that asks.
@@ -603,9 +469,8 @@ class Ledger:
         that is still under way can neither ask nor settle from then on.
 
         Args:
-            release_id: id of the release.
             cost: the cost of its journal; None without one, or where only its reservation bounds it.
-            events: the events of its journal.
+            events: the events of its journal; none where its cost is None.
             reason: the reason why it is given up.
             holder: the run whose journal it is; None without a journal.
 
@@ -628,17 +493,11 @@ class Ledger:
     def change_cap(
         self, dataset: str, cap: Amount, reason: str, approximate_share: Fraction | None = None
     ) -> Balance:
-        """Put another cap in force, for a reason that stays on record.
+        """Put another cap (epsilon, delta) in force, for a reason that stays on record.
 
         A cap below the sum that is counted already is allowed: it refuses all further spending. The cap in
-        force, with its own reason, changes nothing.
-
-        Args:
-            dataset: name of the dataset.
-            cap: (epsilon, delta).
-            reason: the reason for it.
-            approximate_share: the share of delta to be kept for approximate deltas, below 1; None where it
-                stays as it is.
+        force, with its own reason, changes nothing. The share of delta that is kept for approximate deltas
+        stays as it is unless it is given.
 
         Returns:
             The account under the new cap.
@@ -664,14 +523,8 @@ class Ledger:
         """Go on with persons in an account that protected rows, for a reason that stays on record.
 
         Releases so far count for a person as a change of ``most_rows`` rows from now on. Where nobody knows
-        that number, they count as they did, and nothing is claimed of them for persons. The unit in force
-        changes nothing.
-
-        Args:
-            dataset: name of the dataset.
-            near: the relation and the unit from now on.
-            most_rows: the most rows that a unit has in any release so far; None where nobody knows.
-            reason: the reason for it, and how that number is known.
+        that number (None), they count as they did, and nothing is claimed of them for persons. The reason
+        says how the number is known. The unit in force changes nothing.
 
         Returns:
             The account with the unit.
@@ -697,7 +550,6 @@ class Ledger:
             return changed
 
     def _account(self, dataset: str, page: Page, what: str) -> Balance:
-        """A dataset's account, which is to be changed."""
         account = page.book.balance(dataset)
         if account is None:
             recorded = ", ".join(f"'{a.dataset}'" for a in page.book.balances()) or "none"

@@ -17,12 +17,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.composition import Cost
 from dpsynth.accounting.neighbours import EVENT, ROW, Neighbours, neighbours_in_words, protected
 from dpsynth.config.files.place import same_table
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, runway
-from dpsynth.ledger.privacy_filter import figures
+from dpsynth.ledger.filters import figures
 
 
 def hints(wanted: Reservation, dataset: str, accounts: Sequence[Balance], bundles: Path) -> Iterator[str]:

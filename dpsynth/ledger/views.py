@@ -1,28 +1,76 @@
-"""The figures and sentences of an account, for a terminal and the ledger's page.
+"""The figures and sentences of an account, for a terminal, for the ledger's page, and as JSON.
 
 Invariant: everything comes from the ledger, which holds nothing private. Costs and shares of the cap are
-shown rounded up, caps and remainders rounded down.
-
-An account as JSON, for programs.
-
-Invariant: costs and shares of the cap are rounded up to doubles, caps down. A share of a cap of 0 is null.
+shown rounded up, caps and remainders rounded down. In JSON a share of a cap of 0 is null.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from math import isfinite
 
 from dpsynth.accounting.amount import digits, float_down, float_up
-from dpsynth.accounting.comparison import NAMES, Composed, Statement, least, statements_of
-from dpsynth.accounting.events import LOCAL_REPORTS, from_json
+from dpsynth.accounting.composition import Cost
+from dpsynth.accounting.events import LOCAL_REPORTS, RecordedEvent, from_json
 from dpsynth.accounting.neighbours import protected
 from dpsynth.figures import NOTHING, rounded_up
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, Runway, Ticks, UnitChange, runway
+from dpsynth.wing import Point
+
+
+@dataclass(frozen=True)
+class Composed:
+    """One of several releases.
+
+    Attributes:
+        cost: its cost.
+        events: its answers; empty where only the cost is recorded, as while it is reserved.
+    """
+
+    cost: Cost
+    events: tuple[RecordedEvent, ...] = ()
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An accountant's guarantee for several releases together.
+
+    Attributes:
+        accountant: the accountant.
+        name: its name in words.
+        epsilon: rounded up; None where the accountant has none.
+        delta: the one asked for; that of "sequential" is the sum of the releases' own. The nearest float,
+            which is how it is printed.
+        adaptive: true if it holds also where noise and budgets were chosen from earlier answers.
+        why: one sentence: the condition under which it holds, or the reason why there is no epsilon.
+    """
+
+    accountant: str
+    name: str
+    epsilon: float | None
+    delta: float
+    adaptive: bool
+    why: str
+
+
+ACCOUNTANTS: Point[Callable[[Sequence[Sequence[Composed]], Fraction], tuple[Statement, ...]]] = Point(
+    "accountants of releases"
+)
+"""Each accountant's statement on releases, in groups of those that one person may be in, at a delta."""
+
+
+def least(found: Sequence[Statement]) -> Statement:
+    """The least epsilon that holds also where noise and budgets were chosen from earlier answers.
+
+    A statement whose delta exceeds the delta asked for ("sequential" may) comes last.
+    """
+    asked = min((s.delta for s in found if s.accountant != "sequential"), default=1.0)
+    sound = [(s.delta > asked, s.epsilon, s) for s in found if s.adaptive and s.epsilon is not None]
+    return min(sound, key=lambda entry: entry[:2])[2]
 
 
 @dataclass(frozen=True)
@@ -30,9 +78,7 @@ class Line:
     """One release in the list of them.
 
     Attributes:
-        entry: its entry in the ledger.
-        share: its share of the cap, by itself.
-        so_far: share of the cap that it and all releases before it take.
+        share, so_far: its share of the cap by itself, and with all releases before it.
         asked: number of answers of each mechanism that it is charged for.
     """
 
@@ -41,6 +87,11 @@ class Line:
     so_far: float
     asked: tuple[tuple[str, int], ...]
 
+    @property
+    def delta(self) -> str:
+        """The delta that it counts for, rounded up."""
+        return digits(self.entry.cost.amount.delta, up=True)
+
 
 @dataclass(frozen=True)
 class AccountView:
@@ -48,7 +99,7 @@ class AccountView:
 
     Attributes:
         settled: share of the cap that releases which have ended take.
-        statements: the guarantee of all releases together, by every accountant.
+        statements: the guarantee of all releases together, by every accountant that is installed.
     """
 
     account: Balance
@@ -69,13 +120,7 @@ class AccountView:
 
 
 def account_view(account: Balance, today: date, ticks: Ticks | None = None) -> AccountView:
-    """The view of an account.
-
-    Args:
-        account: the account.
-        today: a UTC date.
-        ticks: the dates of a schedule, for the runway.
-    """
+    """The view of an account as of a UTC date; a schedule's dates are for the runway."""
     releases = account.releases
     lines = tuple(
         Line(entry, account.share_of(entry.counted.cost), _share(account, releases[: i + 1]), _asked(entry))
@@ -85,13 +130,24 @@ def account_view(account: Balance, today: date, ticks: Ticks | None = None) -> A
         account,
         lines,
         _share(account, tuple(r for r in releases if r.state != "reserved")),
-        statements_of(_composed(account), account.cap.delta),
+        _statements(account),
         runway(account, today, ticks),
     )
 
 
 def _share(account: Balance, releases: tuple[ReleaseEntry, ...]) -> float:
     return replace(account, releases=releases).share_used
+
+
+def _statements(account: Balance) -> tuple[Statement, ...]:
+    """The accountants' statements; without the wing of proof that of the account's own filter."""
+    accountants = ACCOUNTANTS.filled()
+    if accountants is not None:
+        return accountants(_composed(account), account.cap.delta)
+    own, kind = account.of_unit, account.filter
+    epsilon, delta = float_up(own.epsilon_used), float_up(own.delta_used)
+    why = f"The figures of the account's filter added up: {kind.composition}."
+    return (Statement(kind.accountant, kind.composition, epsilon, delta, True, why),)
 
 
 def _composed(account: Balance) -> list[list[Composed]]:
@@ -199,7 +255,7 @@ def guarantee_in_words(view: AccountView) -> str:
     return (
         f"{which} together{', unfinished ones in full,' if view.unfinished else ''} are "
         f"ε = {epsilon_of(found)}, δ = {delta_of(found)} for {view.account.unit} "
-        f"({view.account.neighbours}), by {NAMES[found.accountant]}. Some accountants hold even if somebody "
+        f"({view.account.neighbours}), by {found.name}. Some accountants hold even if somebody "
         "chose noise after reading earlier answers, and of those this is the least."
     )
 
@@ -339,7 +395,7 @@ def facts(view: AccountView) -> dict[str, object]:
             for change in account.caps
         ],
         "epsilon_used": float_up(account.epsilon_used),
-        "share_used": _budget_share(account.share_used),
+        "share_used": _finite_or_none(account.share_used),
         "guarantees": [
             {"accountant": s.accountant, "epsilon": s.epsilon, "delta": s.delta, "adaptive": s.adaptive}
             for s in view.statements
@@ -367,7 +423,7 @@ def _cap(change: CapChange) -> dict[str, object]:
     }
 
 
-def _budget_share(share: float) -> float | None:
+def _finite_or_none(share: float) -> float | None:
     return share if isfinite(share) else None
 
 
@@ -388,8 +444,8 @@ def _release(line: Line, account: Balance) -> dict[str, object]:
         if entry.cost_of_unit is None
         else float_up(entry.cost_of_unit.amount.epsilon),
         "approximate_delta": float_up(entry.cost.approximate_delta),
-        "share": _budget_share(line.share),
-        "share_so_far": _budget_share(line.so_far),
+        "share": _finite_or_none(line.share),
+        "share_so_far": _finite_or_none(line.so_far),
         "answers": dict(line.asked),
         "reserved": entry.created.isoformat(),
         "ended": None if entry.ended is None else entry.ended.isoformat(),

@@ -1,23 +1,18 @@
 """The graphical-model engine: pure mathematics on noisy marginals."""
 
 from dpsynth.errors import ModelFileError
-from dpsynth.model import answers
-from dpsynth.model.bootstrap import refits
-from dpsynth.model.chunks import chunk_draws, sample_chunks
-from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.denoising import Denoised, denoised_answers, posteriors
-from dpsynth.model.estimation import Fit, FitOptions, estimate
+from dpsynth.model.estimation import Fit, FitOptions, estimate, refits
 from dpsynth.model.expansion import Expansion
-from dpsynth.model.junction_tree import JunctionTree, junction_tree
-from dpsynth.model.least_squares import LeastSquares, TableTarget
-from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.public_marginals import public_counts, raked, raked_rows, zeros_within
-from dpsynth.model.refined_sample import Bounds, RakedEstimates, TableCounts, Wanted, refined_rows
-from dpsynth.model.refinement import Effort
+from dpsynth.model.junction_tree import JunctionTree, junction_tree, zeros_within
+from dpsynth.model.least_squares import LeastSquares, error_of_total, estimated_total
+from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField
+from dpsynth.model.raking import RakedEstimates, public_counts, raked, raked_rows
+from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
+from dpsynth.model.refinement import Effort, TableTarget
 from dpsynth.model.rounding import permuted
-from dpsynth.model.sampling import sample
+from dpsynth.model.sampling import chunk_draws, sample, sample_chunks
 from dpsynth.model.storage import load, save
-from dpsynth.model.targets import error_of_total, estimated_total
 from dpsynth.model.triangulation import TreeSize, Triangulation
 
 __all__ = [
@@ -38,7 +33,6 @@ __all__ = [
     "TreeSize",
     "Triangulation",
     "Wanted",
-    "answers",
     "chunk_draws",
     "denoised_answers",
     "error_of_total",

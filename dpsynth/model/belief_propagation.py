@@ -1,17 +1,12 @@
 """Belief propagation on a junction tree: marginals, their covariances, and extreme cells.
 
 Each cell costs one exponential. The log-sum of the child's cells is subtracted before it, so that every
-number stays within range, however large the log-potentials are. Views of a clique's cells
-(its separators and the scopes of the potentials) share their sums.
+number stays within range, however large the log-potentials are. Views of a clique's cells (its separators and
+the scopes of the potentials) share their intermediate sums. The views of a small array, or of a small
+intermediate sum, are one product with a matrix of zeros and ones, which replaces many calls.
 
-Invariant: exact up to rounding; potentials of -inf are cells of probability zero.
-
-Views: sums of a dense array over some of its axes, and the adjoint.
-
-All views of one array share their intermediate sums. The views of a small array, or of a small intermediate
-sum, are one product with a matrix of zeros and ones, which replaces many calls.
-
-Invariant: ``expand`` is the adjoint of ``reduce``.
+Invariant: exact up to rounding; potentials of -inf are cells of probability zero. ``Views.expand`` is the
+adjoint of ``Views.reduce``.
 """
 
 from __future__ import annotations

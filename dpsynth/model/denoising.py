@@ -1,14 +1,17 @@
-"""Denoising of a noisy marginal by empirical Bayes: a spike at zero, and two slabs about an estimate.
+"""Denoising: noisy counts of one column by flat steps, and marginals of several columns by empirical Bayes.
+
+Neighbouring values of a column often have about the same frequency, and the mean of k noisy counts has a k-th
+of their variance. So its counts are fitted by steps (``smoothed``).
 
 Many cells of a marginal of several columns are empty, and noise would give them rows. Most other cells lie
 near an estimate that is known before, such as that of a model without this answer, and a few lie far from it.
-So a cell's count is taken to be 0, or normal about its estimate m with variance k (m + a little of
-independence), for a small k or a large one. The shares of the three kinds, and both k, are learnt from the
-answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs). Empty cells lie
-together where columns are ordered: so the spike's share in a cell follows the cells around it, as far as the
-answer shows that they tell. A model is fitted
-to posterior means, which keep the number of rows. A table is refined to posterior medians, which have the
-least expected L1 error, and leave cells empty.
+So a cell's count is taken to be 0 (the spike), or normal about its estimate m with variance k (m + a little
+of independence), for a small k or a large one (two slabs). The shares of the three kinds, and both k, are
+learnt from the answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs).
+Empty cells lie together where columns are ordered: so the spike's share in a cell follows the cells around
+it, as far as the answer shows that these are informative. A model is fitted to posterior means, which keep
+the number of rows. A table is refined to posterior medians, which have the least expected L1 error, and leave
+cells empty.
 
 Invariant: post-processing of a noisy answer and public estimates. Statistics that are published as measured
 come from the answer itself, never from here.
@@ -29,17 +32,91 @@ from dpsynth.columns.measurement import DenoisedCounts, Measurement, Observation
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 
+STEP = 4.0
+"""Price of a step, in variances; 2 would be unbiased if the place of the step were given."""
+
+NOBODY = 2.0
+"""Least sum of a significant step, in standard deviations of its noise."""
+
+
+def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
+    """The piecewise constant fit of noisy counts, float64[values].
+
+    It has the least sum of squared deviations, in units of the noise's variance, plus a price for each step
+    (the merging of bins of Xu et al. 2013, with the partition found exactly by dynamic programming as in
+    Jagadish et al. 1998). Counts that differ from their neighbours by more than their noise keep a step of
+    their own. The time grows as the square of the number of values: about 0.1 s for 10 000.
+
+    Args:
+        counts: noisy counts, in the order of the values.
+        variance: of each count's noise, above 0.
+        step: price of a step, in variances; 0 leaves the counts as they are.
+
+    Raises:
+        ValueError: the variance is not above 0.
+    """
+    if not variance > 0:
+        raise ValueError("noisy counts have a variance above 0")
+    n = len(counts)
+    if n < 2 or step <= 0:
+        return np.array(counts, dtype=np.float64)
+    sums = np.concatenate([[0.0], np.cumsum(counts, dtype=np.float64)])
+    squares = np.concatenate([[0.0], np.cumsum(np.square(counts, dtype=np.float64))])
+    best, begun = np.zeros(n + 1), np.zeros(n + 1, dtype=np.intp)
+    lengths = np.arange(n, 0, -1, dtype=np.float64)
+    for end in range(1, n + 1):
+        within = sums[end] - sums[:end]
+        deviation = squares[end] - squares[:end] - within * within / lengths[n - end :]
+        costs = best[:end] + deviation / variance + step
+        begun[end] = costs.argmin()
+        best[end] = costs[begun[end]]
+    found, end = np.empty(n), n
+    while end > 0:
+        begin = int(begun[end])
+        found[begin:end] = (sums[end] - sums[begin]) / (end - begin)
+        end = begin
+    return found
+
+
+def outside(smooth: Array, variance: float, least: float = NOBODY) -> NDArray[np.bool_]:
+    """Values before the first or after the last significant step, bool[values].
+
+    A step is significant if its sum is more than ``least`` standard deviations above zero. Outside of the
+    significant steps, noise cut off at zero would give rows to values that nobody has, and at the end of a
+    long tail a few rows are a large part of a mean. Without a significant step all values are outside.
+
+    Args:
+        smooth: the result of ``smoothed``.
+        variance: variance of the noise of each count.
+        least: least sum of a significant step, in standard deviations of its noise.
+    """
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(smooth)) + 1, [len(smooth)]])
+    lengths = np.repeat(np.diff(starts), np.diff(starts))
+    stands = np.flatnonzero(smooth * np.sqrt(lengths / variance) > least)
+    found = np.ones(len(smooth), dtype=np.bool_)
+    if stands.size:
+        found[stands[0] : stands[-1] + 1] = False
+    return found
+
+
 _ROUNDS, _HALVINGS = 25, 30
+
 _INDEPENDENCE, _LEAST_ROWS = 0.1, 1e-3
 """Part of independence in the slabs' variance, and rows added to it: so no cell is thought impossible."""
+
 _APART = (0.1, 10.0)
 """The slabs' k at the start, relative to that of one slab alone."""
+
 _LEAST = 1e-9
+
 _SHARES = (0.5, 0.45, 0.05)
 """Shares of the spike and of the two slabs at the start."""
+
 _LEAST_SHARE = 1e-6
+
 _LEAST_LOCAL, _APPROACH = 1e-4, 5
 """Least probability that one cell is empty or not; rounds after which the cells around are looked at."""
+
 _LEAST_DEVIATION = 0.5
 """Smallest standard deviation of a denoised count, in rows, which is a whole number."""
 

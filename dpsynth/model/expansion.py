@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Observation
+from dpsynth.model.denoising import NOBODY, outside, smoothed
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
+from dpsynth.model.least_squares import on_simplex
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.smoothing import NOBODY, outside, smoothed
-from dpsynth.model.targets import on_simplex
 
 _NOBODY = 1e-9
 """Least number of rows of a value, so that shares are defined."""

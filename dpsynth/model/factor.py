@@ -1,20 +1,11 @@
-"""Factors: arrays whose axes are named by a clique's columns.
+"""Factors: arrays whose axes are named by a clique's columns, and their sums over some axes.
 
-Invariant: a function here never reorders its arguments; names decide where each axis goes.
+The fastest of numpy's operations depends on the lengths: short inner loops are done by a matrix product, ten
+times faster than by adding strided pairs. Operations on large arrays release the interpreter's lock, so one
+worker beside the caller uses a second core.
 
-Two threads for operations on large arrays.
-
-Array operations release the interpreter's lock, so one worker beside the caller uses a second core. The
-result does not depend on the number of cores.
-
-Invariant: every part of the range is processed once, and all parts are done on return.
-
-Sums of a dense array along one run of its axes, and their adjoint.
-
-The fastest of numpy's operations depends on the lengths: short inner loops are done by a matrix
-product, ten times faster than by adding strided pairs.
-
-Invariant: ``add_to`` is the adjoint of ``reduce``.
+Invariant: a function never reorders its arguments; names decide where each axis goes. ``AxisSum.add_to`` is
+the adjoint of ``reduce``. No result depends on the number of cores.
 """
 
 from __future__ import annotations

@@ -1,19 +1,26 @@
 """Junction trees of cliques, over which a Markov random field can be summed exactly.
 
+A small tree is the one of a good triangulation. Structural zeros are cliques too, as many as it has capacity
+for.
+
 Invariant: every requested clique lies inside a clique of the tree, and the cliques that
 hold a column form a connected part of it (running intersection).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.errors import ModelTooLarge
-from dpsynth.model.elimination import members
-from dpsynth.model.triangulation import TreeSize, Triangulation
+from dpsynth.model.triangulation import TreeSize, Triangulation, members
 
 
 @dataclass(frozen=True)
@@ -54,31 +61,15 @@ class JunctionTree:
         domain, size = triangulation.domain, triangulation.size
         if max_cells is not None and size.cells > max_cells:
             raise ModelTooLarge(_refusal(triangulation, max_cells))
-        cliques, links = triangulation.tree.clique_tree()
-        columns = [members(clique) for clique in cliques]
-        linked: list[list[int]] = [[] for _ in cliques]
-        for a, b in links:
-            linked[a].append(b)
-            linked[b].append(a)
-
-        names = domain.columns
-        found: list[Clique] = []
-        edges: list[Edge] = []
-        met: set[int] = set()
-        for top in sorted(
-            range(len(cliques)), key=lambda i: (-triangulation.tree.sizes.cells(cliques[i]), columns[i])
-        ):
-            waiting = [(top, 0, 0)] if top not in met else []
-            while waiting:
-                at, parent, shared = waiting.pop()
-                met.add(at)
-                place = len(found)
-                found.append(tuple(names[c] for c in columns[at]))
-                if place:
-                    edges.append(Edge(place, parent, tuple(names[c] for c in members(shared))))
-                ahead = sorted((i for i in linked[at] if i not in met), key=columns.__getitem__, reverse=True)
-                waiting += [(i, place, cliques[i] & cliques[at]) for i in ahead]
-        return cls(domain, tuple(found), tuple(edges))
+        masks, links = triangulation.tree.clique_tree()
+        places = [members(mask) for mask in masks]
+        linked: list[set[int]] = [set() for _ in masks]
+        for one, other in links:
+            linked[one].add(other)
+            linked[other].add(one)
+        cliques = [tuple(domain.columns[c] for c in clique) for clique in places]
+        largest_first = sorted(range(len(masks)), key=lambda i: (-domain.cells(cliques[i]), places[i]))
+        return _walked(domain, cliques, linked, largest_first, places.__getitem__)
 
     @property
     def cells(self) -> int:
@@ -170,3 +161,109 @@ def _refusal(triangulation: Triangulation, max_cells: int) -> str:
         "Give the largest of these columns fewer bins or categories, measure fewer or smaller sets of "
         "columns, or allow more cells."
     )
+
+
+def coarsened(tree: JunctionTree, allowance: int) -> JunctionTree:
+    """The tree after neighbouring cliques were joined that add at most ``allowance`` cells each.
+
+    A pass over a clique costs some array operations at any size. If a joint clique has few cells more than
+    its two parts, one pass over it is faster. The distribution is the same.
+
+    Args:
+        tree: the fine tree.
+        allowance: number of cells that take as long as the operations saved by one clique less.
+
+    Returns:
+        A tree over the same domain, its root the clique that holds the fine root.
+    """
+    joined = [set(c) for c in tree.cliques]
+    cells = tree.domain.cells
+    linked: list[set[int]] = [set() for _ in joined]
+    for edge in tree.edges:
+        linked[edge.child].add(edge.parent)
+        linked[edge.parent].add(edge.child)
+
+    def grown(a: int, b: int) -> int:
+        return cells(joined[a] | joined[b]) - cells(joined[a]) - cells(joined[b])
+
+    waiting = [(grown(e.child, e.parent), e.parent, e.child) for e in tree.edges]
+    heapify(waiting)
+    gone: set[int] = set()
+    while waiting and waiting[0][0] <= allowance:
+        growth, a, b = heappop(waiting)
+        if a in gone or b in gone or growth != grown(a, b):
+            continue
+        joined[a] |= joined[b]
+        gone.add(b)
+        linked[a] = (linked[a] | linked[b]) - {a, b}
+        for other in linked[a]:
+            linked[other].discard(b)
+            linked[other].add(a)
+            heappush(waiting, (grown(a, other), min(a, other), max(a, other)))
+    root = next(i for i in range(len(joined)) if i not in gone and set(tree.cliques[0]) <= joined[i])
+    cliques = [tree.domain.canonical(clique) for clique in joined]
+    return _walked(tree.domain, cliques, linked, [root], lambda i: i)
+
+
+def _walked(
+    domain: Domain,
+    cliques: Sequence[Clique],
+    linked: Sequence[set[int]],
+    roots: Iterable[int],
+    rank: Callable[[int], Any],
+) -> JunctionTree:
+    """The tree of linked cliques, depth first from each root that no earlier one reaches.
+
+    Args:
+        domain: the columns.
+        cliques: the cliques, columns in table order.
+        linked: the neighbours of each.
+        roots: where walks begin; those after the first are linked to it.
+        rank: the order of the neighbours of one clique.
+    """
+    walked: list[Clique] = []
+    edges: list[Edge] = []
+    met: set[int] = set()
+    for root in roots:
+        waiting = [(root, 0)] if root not in met else []
+        while waiting:
+            at, parent = waiting.pop()
+            met.add(at)
+            place = len(walked)
+            walked.append(cliques[at])
+            if place:
+                edges.append(Edge(place, parent, tuple(c for c in cliques[at] if c in walked[parent])))
+            ahead = sorted(linked[at] - met, key=rank, reverse=True)
+            waiting += [(i, place) for i in ahead]
+    return JunctionTree(domain, tuple(walked), tuple(edges))
+
+
+Zeros = Mapping[Clique, NDArray[np.bool_]]
+"""Structural zeros by clique: True for cells that no row can have, axes in the clique's order."""
+
+_FREE = 1 << 18
+"""Cells up to which a tree may grow for its zeros in any case."""
+
+
+_GROWTH = 2
+"""Largest factor by which a larger tree may grow for its zeros."""
+
+
+def zeros_within(domain: Domain, measured: Iterable[Clique], zeros: Zeros, max_cells: int) -> Zeros:
+    """The structural zeros that a junction tree has capacity for, those of fewest cells first.
+
+    Args:
+        domain: the columns.
+        measured: the cliques that the tree holds in any case.
+        zeros: the structural zeros.
+        max_cells: largest number of cells of the tree.
+    """
+    cliques = list(measured)
+    cells = Triangulation.of(domain, cliques).cells
+    capacity = min(max_cells, max(_GROWTH * cells, _FREE))
+    kept: dict[Clique, NDArray[np.bool_]] = {}
+    for clique in sorted(zeros, key=lambda c: (domain.cells(c), c)):
+        if Triangulation.of(domain, [*cliques, clique]).cells <= max(capacity, cells):
+            cliques.append(clique)
+            kept[clique] = zeros[clique]
+    return kept

@@ -1,109 +1,404 @@
-"""Best linear unbiased estimates of measured marginals, with their exact variances.
+"""Noisy marginals that overlap, by least squares: one target a clique, made to agree with the others.
 
-Each marginal is split into orthogonal residuals, one for each subset of its columns (total, main
-effects, interactions). Each residual is averaged over all measurements that contain it, and the residuals
-are added up (Xiao et al. 2023; Mullins et al. 2024). In contrast to the fitted model, an estimate may be
-negative in a cell, has no bias, and has a variance in closed form.
+Each marginal is split into orthogonal residuals, one for each subset of its columns (total, main effects,
+interactions), and each residual is averaged over all marginals that hold it, by precision (Xiao et al. 2023;
+Mullins et al. 2024). ``Consistency`` does that to all answers of a fit, as a projection that is applied in
+each of its steps. ``LeastSquares`` gives single estimates with their exact variances: in contrast to the
+fitted model, they may be negative in a cell and have no bias.
 
-Invariant: the estimates of all covered cliques agree with each other.
-
-Residuals of a table: for each target of a refinement, how far the table's own counts are from it.
-
-Invariant: residuals are whole numbers far below 2^53, times whole weights.
+Invariant: measurements of one clique count once, by their precision-weighted mean, and all estimates agree on
+shared columns.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.codec import cells_of
 from dpsynth.columns.domain import Clique, Domain, subsets
 from dpsynth.columns.measurement import Observation
-from dpsynth.columns.workload import unions
+from dpsynth.model.belief_propagation import Views
 from dpsynth.model.factor import Array, spread, sum_to
 
-WIDEST = 3
-"""Largest number of columns of a target."""
-
-_HEAVIEST = 1 << 10
-"""The largest weight as a whole number."""
-
-UNIT = 16
-"""Parts of a row to which targets are rounded."""
-
-_MOST = 1 << 27
-"""Bound on the rows of a cell: 2^27 x 16 x 2^10 is 2^41, so sums of 16 views and more stay below 2^45."""
-
-_MOST_SHARED = 1 << 14
-"""Largest number of cells of targets that are counted together: the result stays in the processor's cache."""
+_LEAST = 1e-6
+"""Least variance of a fitted whole number; less noise than that counts as none."""
 
 
 @dataclass(frozen=True, eq=False)
-class TableTarget:
-    """The wanted counts of a marginal.
+class Target:
+    """The combined measurements of one clique, or one measurement of linear queries on it.
 
     Attributes:
-        clique: one to three columns.
-        counts: float64, shape ``domain.shape(clique)``: rows of each cell.
-        weight: weight of a squared difference of rows, above 0; only ratios of weights matter.
-        variance: mean squared error of a cell of the counts, in rows squared; None if it is not known.
-        below: rows below 0 that a count of 0 stands for: so few rows stray into cells that should be empty,
-            where the square of a few rows would hardly count.
+        clique: columns, in the order of the cells' axes.
+        values: float64[answers], noisy counts.
+        variance: variance of each answer; float64[answers] if they differ, as those of sums do.
+        query: float64[answers, cells], or None if the answers are the cells themselves.
     """
 
     clique: Clique
-    counts: Array
-    weight: float
-    variance: float | None = None
-    below: float = 0.0
+    values: Array
+    variance: float | Array
+    query: Array | None = None
+
+    @property
+    def alike(self) -> bool:
+        """True if the answers are the cells themselves, all of one variance."""
+        return self.query is None and np.ndim(self.variance) == 0
 
 
-def whole_weight(target: TableTarget, heaviest: float) -> float:
-    """The weight of a target as a whole number, relative to the heaviest one's."""
-    return float(max(1, round(target.weight / heaviest * _HEAVIEST)))
+def estimated_total(measurements: Sequence[Observation]) -> float:
+    """Number of rows: the public number if there is one, else the minimum-variance estimate.
+
+    The variance of a full marginal's sum is the sum of its values' variances. The result is at least 1, so
+    that proportions are defined for an empty table too.
+    """
+    full = [m for m in measurements if m.query is None]
+    public = [float(m.values.sum()) for m in full if m.noise == "none"]
+    if public:
+        return max(1.0, public[0])
+    sums = np.array([float(m.values.sum()) for m in full])
+    weights = np.array([1.0 / max(m.variance_of_sum, _LEAST) for m in full])
+    return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
 
 
-def below_zero(target: TableTarget) -> Array:
-    """Distance below 0 of each cell of a target, in parts of a row; 0 for cells with a count."""
-    return np.where(target.counts > 0, 0.0, round(UNIT * target.below))
+def error_of_total(measurements: Sequence[Observation]) -> float:
+    """Standard error of ``estimated_total``; 0 for a public number."""
+    full = [m for m in measurements if m.query is None]
+    if any(m.noise == "none" for m in full):
+        return 0.0
+    return 1.0 / sqrt(sum(1.0 / max(m.variance_of_sum, _LEAST) for m in full)) if full else 0.0
 
 
-def residuals_of(
-    domain: Domain, target: TableTarget, rows: NDArray[np.int64], weight: float
-) -> tuple[tuple[int, ...], Array]:
-    """The places of a target's columns, and weight x (rows - target) in parts of a row."""
-    clique, counts = target.clique, target.counts
-    if not (counts.min() >= 0 and max(counts.max(), rows.sum()) < _MOST):
-        raise ValueError(
-            f"the target of {clique} must have counts from 0 to {_MOST - 1}, no more rows either"
+def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tuple[Target, ...]:
+    """The targets of some measurements, one for each clique; public counts and totals are left out.
+
+    Args:
+        measurements: noisy marginals or queries on them.
+        order: rank of each column, which decides the order of the cells' axes.
+    """
+    sums: dict[Clique, tuple[Array, float | Array]] = {}
+    queries: list[Target] = []
+    for m in measurements:
+        if not m.clique or m.noise == "none":
+            continue
+        clique = tuple(sorted(m.clique, key=order.__getitem__))
+        if m.query is not None:
+            transposed = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
+            matrix = transposed.reshape(len(m.query), -1).astype(np.float64)
+            queries.append(Target(clique, m.values.astype(np.float64), max(m.variance, _LEAST), matrix))
+            continue
+        values = sum_to(m.values.astype(np.float64), m.clique, clique).reshape(-1)
+        precision: float | Array = 1.0 / max(m.variance, _LEAST)
+        if m.summed is not None:
+            precision = 1.0 / np.maximum(sum_to(m.variances, m.clique, clique).reshape(-1), _LEAST)
+        before, weight = sums.get(clique, (np.zeros(values.size), 0.0))
+        sums[clique] = before + values * precision, weight + precision
+    full = [
+        Target(clique, weighted / precision, 1.0 / precision)
+        for clique, (weighted, precision) in sums.items()
+    ]
+    return (*full, *queries)
+
+
+def one_way_logarithms(domain: Domain, found: Sequence[Target], rows: float) -> dict[Clique, Array]:
+    """Log-probabilities of each column's values, from all full marginals that hold it.
+
+    Sums of marginals are averaged by precision, projected on the simplex, and kept above their error.
+    The result is a starting point and a centre, not an estimate to publish.
+    """
+    guesses: dict[Clique, Array] = {}
+    for column, size in domain.sizes.items():
+        weighted, precision = np.zeros(size), np.zeros(size)
+        for target in found:
+            if target.query is None and column in target.clique:
+                shape = domain.shape(target.clique)
+                variances = np.broadcast_to(target.variance, target.values.shape).reshape(shape)
+                share = 1.0 / sum_to(variances, target.clique, (column,))
+                counts = target.values.reshape(shape)
+                weighted += share * sum_to(counts, target.clique, (column,))
+                precision += share
+        if not precision.any():
+            guesses[(column,)] = np.full(size, -log(size))
+            continue
+        floor = np.minimum(np.sqrt(1.0 / precision) / 4, 0.1 * rows / size)
+        kept = np.maximum(on_simplex(weighted / precision, rows), floor)
+        guesses[(column,)] = np.log(kept / kept.sum())
+    return guesses
+
+
+def on_simplex(values: Array, total: float) -> Array:
+    """The nearest non-negative array with a given sum (Held, Wolfe and Crowder 1974)."""
+    falling = np.sort(values)[::-1]
+    over = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
+    level = over[np.nonzero(falling > over)[0][-1]]
+    return np.maximum(values - level, 0.0)
+
+
+class UnlikeSums:
+    """Heteroscedastic answers of single columns, such as sums over groups, joined with all other answers.
+
+    The estimate of a column's counts by all other answers has two independent parts: deviations from the
+    mean, r with covariance (I - J/n) / w, and the total, r_0 with variance 1 / w_0, which all columns share.
+    Answers y with variances D join them by least squares: for a given total each column's deviations have a
+    closed form that is linear in it, and so has the total then.
+    """
+
+    def __init__(
+        self, domain: Domain, found: Sequence[tuple[Target, slice]], kinds: Mapping[Clique, int], known: Array
+    ) -> None:
+        """The layout of the targets one after another.
+
+        Args:
+            domain: the columns.
+            found: the targets, each with its slice of all answers.
+            kinds: for each column, and for the total, the first index of its numbers in the estimate by the
+                other answers; nothing for a column that none of them holds.
+            known: precision of each number of that estimate.
+        """
+        sizes = [domain.cells(t.clique) for t, _ in found]
+        self._starts = np.cumsum([0, *sizes[:-1]])
+        self._cells = np.concatenate([np.arange(place.start, place.stop) for _, place in found])
+        self._column = np.repeat(np.arange(len(found)), sizes)
+        self._even = 1.0 / np.repeat(sizes, sizes)
+        # Beyond the end stands a number of no precision, for what no other answer says.
+        nothing = known.size
+        self._at: NDArray[np.intp] = np.concatenate(
+            [
+                kinds[t.clique] + np.arange(n) if t.clique in kinds else np.full(n, nothing)
+                for (t, _), n in zip(found, sizes, strict=True)
+            ]
         )
-    members = tuple(domain.columns.index(c) for c in clique)
-    return members, np.asarray(weight * (UNIT * rows - np.rint(UNIT * counts)), dtype=np.float64)
+        self._total = kinds.get((), nothing)
+        known = np.append(known, 0.0)
+        self._weight, self._weight_of_total = known[self._at], float(known[self._total])
+        self._precision = np.concatenate([1.0 / np.broadcast_to(t.variance, t.values.size) for t, _ in found])
+        self._both = self._weight + self._precision
+        self._per_total = self._deviations(self._even * self._precision)
+        self._firmness = self._weight_of_total + float(
+            (self._even * (self._even - self._per_total)) @ self._precision
+        )
+
+    def _deviations(self, pull: Array) -> Array:
+        """Minimum of both |x|^2 / 2 - pull x over x that sum to 0 in each column."""
+        over = np.add.reduceat(pull / self._both, self._starts)
+        level = over / np.add.reduceat(1.0 / self._both, self._starts)
+        return np.asarray((pull - level[self._column]) / self._both)
+
+    def join(self, means: Array, answers: Array) -> tuple[Array, NDArray[np.intp], Array]:
+        """Deviations and total by all answers.
+
+        Args:
+            means: the estimate by the other answers.
+            answers: the answers of all targets.
+
+        Returns:
+            The estimate by all answers, the positions of these targets' counts, and these counts.
+        """
+        means, noisy = np.append(means, 0.0), answers[self._cells]
+        of_none = self._deviations(self._weight * means[self._at] + self._precision * noisy)
+        pulled = self._weight_of_total * means[self._total]
+        pulled += float((self._even * (noisy - of_none)) @ self._precision)
+        total = pulled / self._firmness
+        found = of_none - total * self._per_total
+        means[self._at], means[self._total] = found, total
+        return means[:-1], self._cells, found + total * self._even
 
 
-def counts_of(
-    domain: Domain, codes: Mapping[str, NDArray[np.unsignedinteger]], wanted: Sequence[TableTarget]
-) -> dict[Clique, NDArray[np.int64]]:
-    """The rows of each cell of the targets' cliques, int64 of shape ``domain.shape(clique)``."""
-    for target in wanted:
-        clique, shape = target.clique, domain.shape(target.clique)
-        if not 1 <= len(clique) <= WIDEST or target.counts.shape != shape:
-            raise ValueError(f"the target of {clique} must have one to three columns and the shape {shape}")
-    found = {}
-    cliques = list(dict.fromkeys(target.clique for target in wanted))
-    for union, members in unions(domain, cliques, _MOST_SHARED):
-        number = len(codes[union[0]])
-        cells = np.bincount(cells_of(codes, domain, union, number), minlength=domain.cells(union))
-        whole = cells.reshape(domain.shape(union))
-        for clique in members:
-            left = tuple(c for c in union if c in clique)
-            part = whole.sum(axis=tuple(i for i, c in enumerate(union) if c not in clique))
-            found[clique] = part.transpose([left.index(c) for c in clique])
+Positions = NDArray[np.intp]
+
+_MANY = 1 << 13
+"""Cells times subsets above which a target is summed to its largest shared subsets first, as views."""
+
+_FEW = 4
+"""Columns up to which all subsets of a target's clique count; of a larger clique, subsets of up to two."""
+
+
+def _agreed(clique: Clique) -> list[Clique]:
+    """The subsets of a clique on which answers are made to agree.
+
+    Any choice of subsets is valid: the answers of a real table agree on all of them, so they are never
+    projected away.
+    """
+    return list(subsets(clique, None if len(clique) <= _FEW else 2))
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Sources of the shared sums of one target: its cells, or some views of them.
+
+    Attributes:
+        cells: slice of the target's cells among all answers.
+        place: slice of its sources among the sources of all targets.
+        views: sums from cells to sources, or None if both are the same.
+        needed: the sums that all views need.
+    """
+
+    cells: slice
+    place: slice
+    views: Views | None
+    needed: frozenset[int]
+
+
+class _Layout:
+    """Positions of all shared sums, in the order of targets and their subsets."""
+
+    def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
+        """The positions for some targets."""
+        holders = Counter(s for t in targets if t.alike or _unlike(t) for s in _agreed(t.clique))
+        self.sources: list[_Source] = []
+        self.into: list[list[Positions]] = []
+        self.lower: list[list[tuple[float, Positions]]] = []
+        self.kinds: dict[Clique, int] = {}
+        kinds, weights, shares = [], [], []
+        self.sums = self.width = self.distinct = start = 0
+        for target in targets:
+            end = start + target.values.size
+            shared = [s for s in _agreed(target.clique) if holders[s] > 1] if target.alike else []
+            if shared:
+                first: dict[Clique, int] = {}
+                for subset in shared:
+                    count = domain.cells(subset)
+                    if subset not in self.kinds:
+                        self.kinds[subset] = self.distinct
+                        self.distinct += count
+                    first[subset] = self.sums
+                    kinds.append(self.kinds[subset] + np.arange(count))
+                    weights.append(np.full(count, count / target.values.size / target.variance))
+                    shares.append(np.full(count, count / target.values.size))
+                    self.lower.append(_residual(domain, subset, first))
+                    self.sums += count
+                self._add_source(domain, target, slice(start, end), shared, first)
+            start = end
+        self.kind = np.concatenate(kinds or [np.zeros(0, np.intp)])
+        self.weight = np.concatenate(weights or [np.zeros(0)])
+        self.share = np.concatenate(shares or [np.zeros(0)])
+
+    def _add_source(
+        self, domain: Domain, target: Target, cells: slice, shared: list[Clique], first: dict[Clique, int]
+    ) -> None:
+        arrays, views = [target.clique], None
+        needed: frozenset[int] = frozenset()
+        if target.values.size * len(shared) > _MANY:
+            arrays = [s for s in shared if not any(set(s) < set(o) for o in shared)]
+            axes = [tuple(target.clique.index(c) for c in a) for a in arrays]
+            views = Views(domain.shape(target.clique), axes, "float64")
+            needed = views.only(range(len(arrays)))
+        begin = self.width
+        left = list(shared)
+        for array in arrays:
+            inside = [s for s in left if set(s) <= set(array)]
+            left = [s for s in left if s not in inside]
+            self.into.append([first[s] + _projected(domain, array, s) for s in inside])
+            self.width += domain.cells(array)
+        self.sources.append(_Source(cells, slice(begin, self.width), views, needed))
+
+
+def _projected(domain: Domain, clique: Clique, subset: Clique) -> Positions:
+    """Position in a subset's cells of the sum that each cell of a clique is part of."""
+    numbers = np.arange(domain.cells(subset)).reshape([domain.sizes[c] if c in subset else 1 for c in clique])
+    return np.broadcast_to(numbers, domain.shape(clique)).reshape(-1)
+
+
+def _residual(domain: Domain, subset: Clique, first: dict[Clique, int]) -> list[tuple[float, Positions]]:
+    """Coefficients and positions of the sums in a subset's residual, by inclusion and exclusion."""
+    found = []
+    for lower in subsets(subset):
+        sign = (-1.0) ** (len(subset) - len(lower))
+        factor = sign * domain.cells(lower) / domain.cells(subset)
+        found.append((factor, first[lower] + _projected(domain, subset, lower)))
     return found
+
+
+def _slots(rows: Sequence[Sequence[Positions]], widths: Sequence[int], nowhere: int) -> list[Positions]:
+    """One vector for each j, with the j-th positions of all arrays; ``nowhere`` if an array has no j-th."""
+    most = max((len(r) for r in rows), default=0)
+    return [
+        np.concatenate(
+            [r[j] if j < len(r) else np.full(w, nowhere) for r, w in zip(rows, widths, strict=True)]
+        )
+        for j in range(most)
+    ]
+
+
+def _unlike(target: Target) -> bool:
+    """True if the answers are the counts of one column, with different variances."""
+    return target.query is None and not target.alike and len(target.clique) == 1
+
+
+class Consistency:
+    """The projection on the nearest answers that agree where they overlap, for a fixed set of targets.
+
+    Negative counts are allowed. It is linear, and orthogonal in the metric of the precisions. A model depends
+    on noisy marginals only through it, and a solver that stays within its range has no redundant directions
+    left. Queries are not changed, and neither are counts of several columns with different variances.
+    """
+
+    def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
+        """The shared residuals, and the positions of the cells in them."""
+        layout = _Layout(domain, targets)
+        self._sources = layout.sources
+        self._sums, self._width, self._distinct = layout.sums, layout.width, layout.distinct
+        self._kind, self._weight, self._share = layout.kind, layout.weight, layout.share
+        widths = [p[0].size for p in layout.into]
+        self._into = _slots(layout.into, widths, self._sums)
+        sizes = [terms[0][1].size for terms in layout.lower]
+        self._lower = _slots([[p for _, p in terms] for terms in layout.lower], sizes, self._sums)
+        self._factors = [
+            np.concatenate(
+                [np.full(w, t[j][0] if j < len(t) else 0.0) for t, w in zip(layout.lower, sizes, strict=True)]
+            )
+            for j in range(len(self._lower))
+        ]
+        precision = np.bincount(self._kind, weights=self._weight, minlength=self._distinct)
+        self._precision = precision.astype(np.float64)
+        ends = np.cumsum([t.values.size for t in targets])
+        unlike = [
+            (t, slice(end - t.values.size, end)) for t, end in zip(targets, ends, strict=True) if _unlike(t)
+        ]
+        self._unlike = UnlikeSums(domain, unlike, layout.kinds, self._precision) if unlike else None
+
+    def project(self, answers: Array) -> Array:
+        """The nearest consistent answers, with all targets' cells in one vector."""
+        if not self._sources and self._unlike is None:
+            return answers
+        sources = np.empty(self._width)
+        for source in self._sources:
+            part = answers[source.cells]
+            if source.views is not None:
+                part = np.concatenate(source.views.reduce(part, source.needed))
+            sources[source.place] = part
+        sums = np.zeros(self._sums + 1)
+        for positions in self._into:
+            sums += np.bincount(positions, weights=sources, minlength=self._sums + 1)
+        sums[-1] = 0.0
+        own = np.zeros(self._sums)
+        for factors, positions in zip(self._factors, self._lower, strict=True):
+            own += factors * sums[positions]
+        means = (
+            np.bincount(self._kind, weights=self._weight * own, minlength=self._distinct) / self._precision
+        )
+        projected = answers.copy()
+        if self._unlike is not None:
+            means, cells, counts = self._unlike.join(means, answers)
+            projected[cells] = counts
+        sums[:-1] = self._share * (means[self._kind] - own)
+        changes = np.zeros(self._width)
+        for positions in self._into:
+            changes += sums[positions]
+        for source in self._sources:
+            change = changes[source.place]
+            if source.views is not None:
+                ends = np.cumsum(source.views.sizes)[:-1]
+                spread = np.empty(source.views.size)
+                source.views.expand(np.split(change, ends), spread, np.empty_like(spread))
+                change = spread
+            projected[source.cells] += change
+        return projected
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,27 +1,18 @@
-"""Samples of a model that are refined to targets: marginals of the model, and answers beside it.
+"""Samples of a model that are refined to targets: marginals of the model, and answers that it does not hold.
 
 All pairs of columns are targets, as far as their cells are not too many. The target of a pair or triple that
 was measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's
-own marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled
-away from them by the other targets. A target weighs as much as its error is small.
+own marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled away
+from them by the other targets. A target weighs as much as its error is small.
 
 Invariant: post-processing of a model and of answers; columns that are held fixed, and cells that are
 forbidden, are as in the drawn table.
-
-Estimates of marginals by a model, raked to better counts of some pairs of columns.
-
-A triple's counts by a model follow what the model holds. If pairs within the triple were measured beside it,
-its counts are fitted to these pairs too, by iterative proportional fitting. The result is the distribution
-nearest to the model's that has these pairs: what is known of a triple that was not measured itself.
-
-Invariant: post-processing of a model and of answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from itertools import combinations
 from math import pi, sqrt
 
@@ -31,62 +22,11 @@ from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Observation
 from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
-from dpsynth.model.least_squares import TableTarget
+from dpsynth.model.junction_tree import Zeros
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.public_marginals import Zeros
-from dpsynth.model.refinement import USUAL, Effort, refined
+from dpsynth.model.raking import RakedEstimates
+from dpsynth.model.refinement import USUAL, Effort, TableTarget, refined
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
-
-_ROUNDS = 8
-
-_PAIR = 2
-
-
-@dataclass(frozen=True, eq=False)
-class RakedEstimates:
-    """A model, and counts of pairs that are better than the model's.
-
-    Attributes:
-        model: the model.
-        pairs: float64 counts of some pairs, columns in the order of the model's domain.
-    """
-
-    model: MarkovRandomField
-    pairs: Mapping[Clique, Array]
-
-    def marginal(self, clique: Clique) -> Array:
-        """Estimated counts, axes in the clique's order."""
-        return self.marginals([clique])[clique]
-
-    def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
-        """Estimated counts by clique, axes in its order."""
-        return {c: self._raked(c, np.maximum(m, 0.0)) for c, m in self.model.marginals(cliques).items()}
-
-    def fingerprint(self) -> str:
-        """SHA-256 of the model and of the pairs' counts, bit by bit."""
-        digest = sha256(self.model.fingerprint().encode())
-        for clique, counts in self.pairs.items():
-            digest.update(repr(clique).encode())
-            digest.update(np.ascontiguousarray(counts).tobytes())
-        return digest.hexdigest()
-
-    def _raked(self, clique: Clique, counts: Array) -> Array:
-        within = [pair for pair in combinations(clique, _PAIR) if pair in self.pairs]
-        if not within or len(clique) < _PAIR:
-            return counts
-        total = float(counts.sum())
-        wanted = {}
-        for pair in combinations(clique, _PAIR):
-            gone = tuple(i for i, c in enumerate(clique) if c not in pair)
-            target = self.pairs[pair] if pair in self.pairs else counts.sum(axis=gone)
-            scaled = target * (total / max(float(target.sum()), 1e-300))
-            wanted[gone] = np.expand_dims(scaled, gone) if gone else scaled
-        for _ in range(_ROUNDS if len(wanted) > 1 else 1):
-            for gone, target in wanted.items():
-                sums = counts.sum(axis=gone, keepdims=True)
-                counts = counts * (target / np.where(sums > 0, sums, 1.0))
-        return counts
-
 
 MOST_CELLS = 4_000_000
 """Cells of all targets; pairs of more cells than there is room for are left to the draw."""
@@ -145,10 +85,11 @@ class Wanted:
         """
         domain = model.tree.domain
         columns = [c for c in domain.columns if c not in values_of.values()]
-        known = {c: p for c, p in (inside or {}).items() if len(c) == _PAIR}
+        known: dict[Clique, Denoised] = {c: p for c, p in (inside or {}).items() if len(c) == 2}
         asked = list(dict.fromkeys((*known, *(m.clique for m in beside))))
         pairs = _within(domain, combinations(columns, 2), asked)
-        counts, variances = {}, {}
+        counts: dict[Clique, Array] = {}
+        variances: dict[Clique, float] = {}
         for clique, distance in (distances or {}).items():
             # The mean square of normal errors is pi/2 times the square of their mean.
             variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
@@ -156,7 +97,7 @@ class Wanted:
         for wide in (False, True):
             # Triples are denoised about estimates that have the pairs' answers.
             estimates = RakedEstimates(model, {c: p.median for c, p in known.items() if wide})
-            asked = [c for c in combined if (len(c) > _PAIR) == wide]
+            asked = [c for c in combined if (len(c) > 2) == wide]
             for batch in domain.batches(asked, _CELLS_A_BATCH):
                 for clique, guess in estimates.marginals(batch).items():
                     known[clique] = denoised(*combined[clique], guess)
@@ -174,7 +115,7 @@ class Wanted:
             model: the model.
             asked: cliques whose pairs are measured too; the counts of these are the model's.
         """
-        counts = {clique: some for clique, some in self.counts.items() if len(clique) == _PAIR}
+        counts = {clique: some for clique, some in self.counts.items() if len(clique) == 2}
         for first, second in (pair for clique in asked for pair in combinations(clique, 2)):
             if (first, second) not in counts and (second, first) not in counts:
                 counts[first, second] = model.marginal((first, second))

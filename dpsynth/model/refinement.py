@@ -1,8 +1,8 @@
 """Refinement: rows of a table change, value by value, until the table's marginals are near their targets.
 
-A sample follows its model up to rounding, and a model has only the marginals that fit in its junction tree.
-A target is an estimate of a marginal, from the model or from elsewhere, such as that of a pair outside of the
-tree. The loss is
+A sample follows its model up to rounding, and a model has only the marginals that fit in its junction tree. A
+target is an estimate of a marginal: the model's own, or a better one of a pair that the tree does not hold.
+The loss is
 
     L = sum over targets of weight x sum over cells (rows - target)^2
 
@@ -17,8 +17,8 @@ batches.
 
 Targets have errors of their own. The refinement ends when its gains are small compared to these errors.
 
-Invariant: residuals and weights are whole numbers far below 2^53, so every sum is exact in any order. A
-table, its targets and a seed give the same refined table on every machine.
+Invariant: residuals are whole numbers far below 2^53, times whole weights, so every sum is exact in any
+order. A table, its targets and a seed give the same refined table on every machine.
 """
 
 from __future__ import annotations
@@ -30,18 +30,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Clique, Domain, cells_of
+from dpsynth.columns.workload import unions
 from dpsynth.model.factor import Array
-from dpsynth.model.least_squares import (
-    UNIT,
-    WIDEST,
-    TableTarget,
-    below_zero,
-    counts_of,
-    residuals_of,
-    whole_weight,
-)
-from dpsynth.model.public_marginals import Zeros
+from dpsynth.model.junction_tree import Zeros
 from dpsynth.model.rounding import BITS, Codes, bits, permuted, phases
 from dpsynth.work_shares import telling
 
@@ -438,3 +430,87 @@ class _Moves:
     def some(self, chosen: NDArray[np.bool_]) -> _Moves:
         """Some of the moves."""
         return _Moves(self.rows[chosen], self.old[chosen], self.new[chosen])
+
+
+WIDEST = 3
+"""Largest number of columns of a target."""
+
+
+_HEAVIEST = 1 << 10
+"""The largest weight as a whole number."""
+
+
+UNIT = 16
+"""Parts of a row to which targets are rounded."""
+
+
+_MOST = 1 << 27
+"""Bound on the rows of a cell: 2^27 x 16 x 2^10 is 2^41, so sums of 16 views and more stay below 2^45."""
+
+
+_MOST_SHARED = 1 << 14
+"""Largest number of cells of targets that are counted together: the result stays in the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableTarget:
+    """The wanted counts of a marginal.
+
+    Attributes:
+        clique: one to three columns.
+        counts: float64, shape ``domain.shape(clique)``: rows of each cell.
+        weight: weight of a squared difference of rows, above 0; only ratios of weights matter.
+        variance: mean squared error of a cell of the counts, in rows squared; None if it is not known.
+        below: rows below 0 that a count of 0 stands for: so few rows stray into cells that should be empty,
+            where the square of a few rows would hardly count.
+    """
+
+    clique: Clique
+    counts: Array
+    weight: float
+    variance: float | None = None
+    below: float = 0.0
+
+
+def whole_weight(target: TableTarget, heaviest: float) -> float:
+    """The weight of a target as a whole number, relative to the heaviest one's."""
+    return float(max(1, round(target.weight / heaviest * _HEAVIEST)))
+
+
+def below_zero(target: TableTarget) -> Array:
+    """Distance below 0 of each cell of a target, in parts of a row; 0 for cells with a count."""
+    return np.where(target.counts > 0, 0.0, round(UNIT * target.below))
+
+
+def residuals_of(
+    domain: Domain, target: TableTarget, rows: NDArray[np.int64], weight: float
+) -> tuple[tuple[int, ...], Array]:
+    """The places of a target's columns, and weight x (rows - target) in parts of a row."""
+    clique, counts = target.clique, target.counts
+    if not (counts.min() >= 0 and max(counts.max(), rows.sum()) < _MOST):
+        raise ValueError(
+            f"the target of {clique} must have counts from 0 to {_MOST - 1}, no more rows either"
+        )
+    members = tuple(domain.columns.index(c) for c in clique)
+    return members, np.asarray(weight * (UNIT * rows - np.rint(UNIT * counts)), dtype=np.float64)
+
+
+def counts_of(
+    domain: Domain, codes: Mapping[str, NDArray[np.unsignedinteger]], wanted: Sequence[TableTarget]
+) -> dict[Clique, NDArray[np.int64]]:
+    """The rows of each cell of the targets' cliques, int64 of shape ``domain.shape(clique)``."""
+    for target in wanted:
+        clique, shape = target.clique, domain.shape(target.clique)
+        if not 1 <= len(clique) <= WIDEST or target.counts.shape != shape:
+            raise ValueError(f"the target of {clique} must have one to three columns and the shape {shape}")
+    found = {}
+    cliques = list(dict.fromkeys(target.clique for target in wanted))
+    for union, members in unions(domain, cliques, _MOST_SHARED):
+        number = len(codes[union[0]])
+        cells = np.bincount(cells_of(codes, domain, union, number), minlength=domain.cells(union))
+        whole = cells.reshape(domain.shape(union))
+        for clique in members:
+            left = tuple(c for c in union if c in clique)
+            part = whole.sum(axis=tuple(i for i, c in enumerate(union) if c not in clique))
+            found[clique] = part.transpose([left.index(c) for c in clique])
+    return found

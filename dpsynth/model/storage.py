@@ -1,15 +1,12 @@
 """Storage of a model in one file of arrays: one for each clique, and a header with the tree.
 
-Invariant: a model that ``load`` returns satisfies the invariants of ``MarkovRandomField``; any
-other file is refused with one error.
+A file is a zip of ``header.json`` and one uncompressed ``.npy`` for each array, read without pickle. Members
+are stored, not deflated, with a fixed date. So the bytes and the checksum of a file do not depend on time or
+machine, and nothing that is read can be larger than the file.
 
-Files of arrays with a JSON header, read without pickle.
-
-A file is a zip of ``header.json`` and one uncompressed ``.npy`` for each array. Members are stored, not
-deflated, with a fixed date. So the bytes and the checksum of a file do not depend on time or machine, and
-nothing that is read can be larger than the file.
-
-Invariant: no array is read before its name, type and shape are known to be those that the header promises.
+Invariant: a model that ``load`` returns satisfies the invariants of ``MarkovRandomField``; any other file is
+refused with one error. No array is read before its name, type and shape are known to be those that the header
+promises.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Variable elimination: marginals over columns that share no clique of the junction tree.
 
-A message over an edge is the joint marginal of the separator and of the wanted columns
-beyond it. Messages and partial sums are kept between requests, so that a batch does shared work once.
+A message over an edge is the joint marginal of the separator and of the wanted columns beyond it. Messages
+and partial sums are kept between requests, so that a batch does shared work once. Routes, the way from a
+clique to a column, depend on names only; they are made once for each tree.
 
-Invariant: only the part of the tree between the wanted columns is walked, and no array is larger than
-the limit.
-
-Routes in a junction tree: positions of columns, and the way from a clique to a column.
-
-Invariant: routes depend on names only, not on numbers of the model; they are made once for each tree.
+Invariant: only the part of the tree between the wanted columns is walked, and no array is larger than the
+limit.
 """
 
 from __future__ import annotations
@@ -59,23 +56,11 @@ class Routes:
         for index in (0, *(e.child for e in tree.edges)):
             for column in tree.cliques[index]:
                 self._top.setdefault(column, index)
-        self._by_cells = sorted(range(count), key=lambda i: tree.domain.cells(tree.cliques[i]))
-        self._holders = dict.fromkeys(tree.domain.columns, 0)
-        for place, index in enumerate(self._by_cells):
-            for column in tree.cliques[index]:
-                self._holders[column] |= 1 << place
-        self._ways: dict[tuple[int, str], int] = {}
-
-    def home(self, columns: Iterable[str]) -> int | None:
-        """The smallest clique that holds these columns, or None."""
-        holding = (1 << len(self._by_cells)) - 1
-        for column in columns:
-            holding &= self._holders[column]
-        return self._by_cells[(holding & -holding).bit_length() - 1] if holding else None
+        self._toward: dict[tuple[int, str], int] = {}
 
     def toward(self, index: int, column: str) -> int:
         """The neighbour of a clique on the way to a column that the clique lacks."""
-        known = self._ways.get((index, column))
+        known = self._toward.get((index, column))
         if known is None:
             place = self._enter[self._top[column]]
             if self._enter[index] <= place < self._leave[index]:
@@ -83,7 +68,7 @@ class Routes:
                 known = children[bisect_right(children, place, key=lambda k: self._enter[k]) - 1]
             else:
                 known = self._parent[index]
-            self._ways[index, column] = known
+            self._toward[index, column] = known
         return known
 
     def inputs(self, index: int, wanted: Iterable[str]) -> dict[int, frozenset[str]]:
@@ -370,7 +355,7 @@ def marginals(
     pairs: list[Clique] = []
     others: list[Clique] = []
     for clique in wanted:
-        home = routes.home(clique)
+        home = routes.tree.home(clique)
         if home is not None:
             at_home[home].append(clique)
         else:

@@ -19,18 +19,19 @@ from dpsynth.config import CompiledSpec, Spec
 from dpsynth.curator.journal import Fence, Journal
 from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError, TakenOver
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
-from dpsynth.ledger.refusals import hints, taken_over
+from dpsynth.ledger.refusals import taken_over
 from dpsynth.pipeline.inputs import Inputs, accept_source, check_public_table, inputs_of, is_locked
 from dpsynth.pipeline.measuring import accept_engine
+from dpsynth.pipeline.reservation import Occasion, occasion_of, reservation_of, table_of
 from dpsynth.pipeline.steps import Tell, silently
-from dpsynth.plan.occasion import Occasion, occasion_of
-from dpsynth.plan.reservation import reservation_of, table_of
-from dpsynth.strategy.evidence.earlier_releases import earlier_releases
-from dpsynth.strategy.evidence.reused import Reused
+from dpsynth.strategy.reuse_record import Reused
+from dpsynth.strategy.reuse_sources import earlier_releases
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Ledger, Reading
-from dpsynth.pipeline.folders import (
+from dpsynth.pipeline.release_run import (
+    UNCHARGED,
+    ReleaseRun,
     alone_in,
     check_outputs,
     clear,
@@ -42,7 +43,6 @@ from dpsynth.pipeline.folders import (
     started_journal,
     withdraw,
 )
-from dpsynth.pipeline.release_run import UNCHARGED, ReleaseRun
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
     check_outputs(request.outputs, spec.source.path)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
     known = ledger.read()
-    account = known.balance(_dataset_of(spec, known, request.resume))
+    account = known.account_of(table_of(spec), request.resume)
     if (last := known.clock_behind) is not None:
         tell(
             f"The clock says {now.date()}, and the ledger's last entry is of {last}: what is entered now is "
@@ -140,22 +140,9 @@ def _new_id(now: datetime) -> str:
     return f"{now:%Y%m%d}-{secrets.token_hex(4)}"
 
 
-def _dataset_of(spec: Spec, known: Reading, resume: str | None) -> str:
-    """The dataset of a release that is resumed, else that of the table."""
-    recorded = None if resume is None else known.release(resume)
-    return known.dataset_of(table_of(spec)) if recorded is None else recorded.dataset
-
-
 @dataclass(frozen=True, eq=False)
 class _Begun:
-    """A release with a journal that is not yet recorded in the ledger.
-
-    Attributes:
-        release_id: the permanent name of the release.
-        occasion: the occasion of the release.
-        journal: the journal, begun or found.
-        holder: the name of this run.
-    """
+    """A release with a journal, begun or found, that is not yet recorded in the ledger; held by this run."""
 
     release_id: str
     occasion: Occasion
@@ -164,7 +151,6 @@ class _Begun:
 
 
 def _resumed(inputs: Inputs, request: Request, release_id: str) -> _Begun:
-    """The release to finish."""
     journal = found_journal(inputs.compiled, request.outputs / inputs.spec.release, release_id)
     occasion = _occasion_on_record(journal)
     if request.period is not None and request.period != occasion.label:
@@ -191,10 +177,10 @@ def _new(
         release_id = f"rehearsal-{release_id}"
     wanted = _check_new(inputs, known, occasion, release_id)
     if wanted is not None:
-        for hint in hints(wanted, known.dataset_of(wanted.table), known.balances(), folder):
+        for hint in known.hints(wanted, folder):
             tell(hint)
     reused = _reused(inputs, request, occasion, account, tell)
-    header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
+    header = _header(inputs, occasion, reused, release_id, now) | {"ledger": known.name}
     if account is not None and account.changed is not None:
         # It takes a while to import.
         from dpsynth.ledger.views import unit_change_in_words
@@ -284,13 +270,12 @@ def _fence(ledger: Ledger, release_id: str, holder: str) -> Fence:
 def _reused(
     inputs: Inputs, request: Request, occasion: Occasion, account: Balance | None, tell: Tell
 ) -> Reused | None:
-    """The earlier releases that serve as evidence, with their current state."""
     reuse, plan = inputs.spec.reuse, inputs.plan
     if not (reuse.same_period or reuse.earlier_periods):
         return None
     found, left_out = earlier_releases(
         account,
-        Amount(plan.whole.epsilon, plan.whole_delta),
+        Amount(plan.whole.epsilon, plan.whole.spent_delta),
         occasion.part,
         inputs.compiled.columns,
         request.outputs,
@@ -314,7 +299,7 @@ def _header(
         "terms": {
             "measure": plan.measure.name,
             "epsilon": str(plan.whole.epsilon),
-            "delta": str(plan.whole_delta),
+            "delta": str(plan.whole.spent_delta),
             **({} if plan.sampling is None else {"sample_rate": str(plan.sampling.rate)}),
         },
         "date": now.date().isoformat(),

@@ -5,22 +5,29 @@ Invariant: a forecast reads the config and the ledger, never the table, and chan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.neighbours import of_groups, other_relation
-from dpsynth.columns.calendar_codec import invents_time_of_day
+from dpsynth.accounting.composition import of_groups, other_relation
+from dpsynth.columns.calendar import invents_time_of_day
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.columns.slices import Slice
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry
-from dpsynth.ledger.refusals import check_cap, check_counted, check_protection, hints
+from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
+from dpsynth.pipeline.reservation import (
+    Occasion,
+    next_releases,
+    occasion_of,
+    reservation_of,
+    table_of,
+)
 from dpsynth.plan.expected_errors import (
     CountErrors,
     bins_that_hide,
@@ -31,12 +38,13 @@ from dpsynth.plan.expected_errors import (
     pair_errors,
     sampling_error,
 )
-from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
-from dpsynth.plan.plan import Found, Plan, make_plan
+from dpsynth.plan.plan import Found, Plan, make_plan, promised
 from dpsynth.plan.questions import ASSUMED_ROWS
-from dpsynth.plan.reservation import promised, reservation_of, table_of
 from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
 from dpsynth.strategy import strategy_of
+
+if TYPE_CHECKING:
+    from dpsynth.ledger.ledger import Reading
 
 SHARE = 0.01
 """Default share of the rows that noise may move in a column."""
@@ -56,7 +64,7 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
     from dpsynth.ledger.ledger import Ledger
 
     compiled_spec = compiled(spec)
-    plans = _plans_of(compiled_spec)
+    plans = plans_of(compiled_spec)
     plan = plans[-1]
     known = Ledger(spec.ledger.url, spec.ledger.head).read()
     account = known.dataset_of(table_of(spec))
@@ -72,7 +80,7 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "audiences": [
             {**tier.to_json(), "expected_errors": _errors(compiled_spec, tier, rows, share)}
             for tier in plans
-            if tier.audience
+            if tier.tier.audience
         ],
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
         "ledger": _ledger(compiled_spec, plan, known.balance(account), account),
@@ -81,13 +89,12 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
             *spec.warnings(),
             *_moments(compiled_spec),
             *_wide_bins(compiled_spec, plan, rows),
-            *_hints(compiled_spec, plan, known.balances(), account),
+            *_hints(compiled_spec, plan, known),
         ],
     }
 
 
 def _moments(compiled_spec: CompiledSpec) -> Iterator[str]:
-    """Sentences on the parts of moments that are measured, and on those that are not."""
     for parted in compiled_spec.layout.parted:
         units = [f"{parted.unit}s", *(f"{part.name}" for part in parted.parts)]
         yield f"Of {parted.column.name} these are measured, each as a column: {', '.join(units)}."
@@ -100,7 +107,6 @@ def _moments(compiled_spec: CompiledSpec) -> Iterator[str]:
 
 
 def _wide_bins(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> Iterator[str]:
-    """A warning of bins that hide more than noise would."""
     number = rows or compiled_spec.public_marginals.rows or ASSUMED_ROWS
     found = bins_that_hide(compiled_spec, plan, int(number))
     if found:
@@ -117,8 +123,8 @@ def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict
         return None
     privacy = compiled_spec.spec.privacy.model_copy(update={"sample_rate": None})
     again = compiled(compiled_spec.spec.model_copy(update={"privacy": privacy}))
-    without, sizes = _plans_of(again)[0], dict(compiled_spec.domain.sizes)
-    of_sample = plan.sampling.of_sample(Amount(plan.epsilon, plan.delta or Fraction(0)))
+    without, sizes = plans_of(again)[0], dict(compiled_spec.domain.sizes)
+    of_sample = plan.sampling.of_sample(Amount(plan.tier.epsilon, plan.tier.delta or Fraction(0)))
     return {
         "rate": float(plan.sampling.rate),
         "epsilon_of_sample": float(of_sample.epsilon),
@@ -151,7 +157,7 @@ def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[s
     known = rows if rows is not None else compiled_spec.public_marginals.rows
     facts: dict[str, object] = {
         "name": engine.named,
-        "workers": engine.dask is not None,
+        "workers": engine.by_workers,
         "memory": memory,
         "bytes_of_a_row": each,
         "source": _source(compiled_spec.spec),
@@ -166,7 +172,7 @@ def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[s
         "read_bytes": round(known * read),
         "coded_bytes": known * each,
         # How many workers share them isn't known here.
-        "cache_bytes": known * each if known * each > held and engine.dask is None else 0,
+        "cache_bytes": known * each if known * each > held and not engine.by_workers else 0,
         "seconds": round(whole.seconds, 1),
         "megabytes": round(whole.megabytes, 1),
     }
@@ -180,34 +186,15 @@ def _source(spec: Spec) -> str:
     return str(source.format) if source.compression is None else f"{source.format}.{source.compression}"
 
 
-def accountants(spec: Spec) -> list[dict[str, object]]:
-    """The accountants side by side, as plain JSON values, for a release of one bundle.
-
-    Raises:
-        ConfigError: the plan can't be made.
-    """
-    # Loading it takes longer than a plan.
-    from dpsynth.plan.side_by_side import side_by_side, under
-
-    def planned_by(accountant: str) -> Plan:
-        return _plans_of(compiled(under(spec, accountant)))[0]
-
-    plan = _plans_of(compiled(spec))[0]
-    return [row.to_json() for row in side_by_side(plan, planned_by)]
-
-
-def _hints(
-    compiled_spec: CompiledSpec, plan: Plan, accounts: Sequence[Balance], account: str
-) -> Iterator[str]:
-    """The hints that the next release would give about its account."""
+def _hints(compiled_spec: CompiledSpec, plan: Plan, known: Reading) -> Iterator[str]:
     spec, label = compiled_spec.spec, "the next"
     part = None if spec.period is None else Slice(spec.period.column, label)
     once = spec.period is None and spec.schedule is None
     wanted = reservation_of(compiled_spec, plan, Occasion(None if once else label, part), "")
-    return hints(wanted, account, accounts, Path())
+    return known.hints(wanted, Path())
 
 
-def _plans_of(compiled_spec: CompiledSpec) -> list[Plan]:
+def plans_of(compiled_spec: CompiledSpec) -> list[Plan]:
     """The plan of each tier; of a release of one bundle its only one."""
     structure = compiled_spec.spec.structure
     strategy = strategy_of(structure.method, structure.cliques or ())
@@ -229,7 +216,7 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
     def errors_of(spec: Spec) -> tuple[CountErrors, ...]:
         # The epsilon that a bundle needs does not depend on those of other audiences.
         again = compiled(spec.model_copy(update={"audiences": {}}))
-        return column_errors(_plans_of(again)[0], dict(again.domain.sizes))
+        return column_errors(plans_of(again)[0], dict(again.domain.sizes))
 
     found = enough_epsilon(compiled_spec.spec, rows, share, errors_of)
     epsilon = None if found is None else float(found)

@@ -1,11 +1,8 @@
 """The steps after the last answer: model, synthetic table, statistics.
 
-Invariant: every step is post-processing. It has no access to the private table, so it costs nothing.
-
-Sampling: the synthetic rows, drawn, written and coded piece by piece.
-
-Invariant: what is written is what is coded, and what a caller gets in memory: all three are made of the same
-pieces. Memory is that of two pieces, and of a table of one piece.
+Invariant: every step is post-processing. It has no access to the private table, so it costs nothing. The rows
+are drawn, written and coded piece by piece: what is written is what is coded, and what a caller gets in
+memory. Memory is that of two pieces, and of a table of one piece.
 """
 
 from __future__ import annotations
@@ -17,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.bundle import Provenance, StatisticTable, compute_statistics
+from dpsynth.bundle import Sources, StatisticTable, compute_statistics
 from dpsynth.bundle.row_files import TableFiles, TableWriter
 from dpsynth.bundle.row_source import PIECE, Densities, RowSource
 from dpsynth.columns.domain import Clique
@@ -47,15 +43,14 @@ from dpsynth.model import (
     refits,
     zeros_within,
 )
-from dpsynth.model.public_marginals import Zeros
-from dpsynth.pipeline.answers import Measured
-from dpsynth.pipeline.steps import Advance
+from dpsynth.model.junction_tree import Zeros
+from dpsynth.pipeline.measured import Measured
+from dpsynth.pipeline.steps import advanced
 from dpsynth.statistics.estimates import Unbiased
 from dpsynth.statistics.exam import Exam
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.summed_means import tilts_of
-from dpsynth.strategy.evidence.earlier_releases import basis_of
-from dpsynth.strategy.evidence.evidence import pooled_counts
+from dpsynth.strategy.reused_answers import pooled_counts
 
 REPLICATES = 12
 """Number of refits to fresh noise, which give the errors of statistics by the model."""
@@ -67,40 +62,11 @@ MAX_ITERATIONS = 1000
 """Largest number of iterations of the final fit."""
 
 
-class Described(Protocol):
-    """The subject of a release; ``Inputs`` are one, with a curator."""
-
-    @property
-    def compiled(self) -> CompiledSpec:
-        """The compiled config."""
-        ...
-
-    @property
-    def spec(self) -> Spec:
-        """The checked config."""
-        ...
-
-
-class Answered(Protocol):
-    """The state of a release after its last question; a ``Stage`` is one, with a curator."""
-
-    @property
-    def layout(self) -> Layout:
-        """The table's columns."""
-        ...
-
-    @property
-    def max_cells(self) -> int:
-        """Largest number of cells of the model."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """The model of a release, and the answers that it was fitted to.
 
     Attributes:
-        measured: all answers.
         layout: the table's columns, with densities inside bins, of single columns and of pairs, that follow
             from neighbouring counts, tilted to the means that were measured.
         fit: the fit of the model of groups.
@@ -125,7 +91,7 @@ class FittedModel:
         return exact[0] if exact else round(self.model.total)
 
 
-def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Measured) -> Fit:
+def fit_model(compiled: CompiledSpec, layout: Layout, max_cells: int, measured: Measured) -> Fit:
     """The model of groups, fitted to all counts; it starts from the strategy's last fit.
 
     Cells that constraints exclude are zeros of the model, as far as its size allows. Rows in the remaining
@@ -133,25 +99,25 @@ def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Me
     """
     expansion, selection = measured.expansion, measured.selection
     counts = [*expansion.sums, *denoised_answers(measured.fitted_to, measured.posteriors)]
-    impossible = zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.compression.groups)
-    capacity = stage.max_cells - expansion.cells
+    impossible = zeros_of(grids_of(compiled.rules, layout), expansion.compression.groups)
+    capacity = max_cells - expansion.cells
     return estimate(
         expansion.coarse,
         counts,
-        FitOptions(max_iterations=MAX_ITERATIONS, progress=lambda done: advance(done, MAX_ITERATIONS)),
+        FitOptions(max_iterations=MAX_ITERATIONS, progress=lambda done: advanced(done, MAX_ITERATIONS)),
         prior_rows=selection.prior * estimated_total(counts),
         zeros=zeros_within(expansion.coarse, [m.clique for m in counts], impossible, capacity),
         start=selection.fit,
     )
 
 
-def spread_over_values(inputs: Described, stage: Answered, measured: Measured, fit: Fit) -> FittedModel:
+def spread_over_values(compiled: CompiledSpec, layout: Layout, measured: Measured, fit: Fit) -> FittedModel:
     """The model of values that follows from a model of groups."""
     counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
     densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
-    layout = stage.layout.with_density(densities)
+    layout = layout.with_density(densities)
     expansion, selection = measured.expansion, measured.selection
-    model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
+    model = raked(expansion.model(fit.model), compiled.public_marginals)
     names = expansion.names
 
     def named(clique: Clique) -> Clique:
@@ -168,16 +134,15 @@ def spread_over_values(inputs: Described, stage: Answered, measured: Measured, f
     layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
     if measured.answers.sums:
         columns = {column.name: column for column in layout.columns}
-        direct, ruled = _direct(inputs, measured), inputs.compiled.rules.named
+        direct, ruled = _direct(compiled, measured), compiled.rules.named
         layout = replace(layout, tilts=tilts_of(measured.answers.sums, columns, model, direct, ruled))
-    impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
+    impossible = zeros_of(grids_of(compiled.rules, layout), expansion.compression.groups)
     zeros = {named(c): z for c, z in impossible.items()}
     return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
 
 
-def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
+def row_source(compiled: CompiledSpec, fitted: FittedModel) -> RowSource:
     """The source of the rows of a release."""
-    compiled = inputs.compiled
     bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
     return RowSource(
         fitted.model,
@@ -191,7 +156,7 @@ def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
 
 
 def tabulate(
-    inputs: Described,
+    compiled: CompiledSpec,
     fitted: FittedModel,
     rng: np.random.Generator,
     exam: Exam | None = None,
@@ -202,14 +167,12 @@ def tabulate(
     Answers about other periods don't count as measured.
 
     Args:
-        inputs: what the release is about.
-        fitted: its model.
         rng: generator of this post-processing step.
         unbiased: estimates from the answers alone; left out, least squares of all answers.
         exam: the measured errors of the synthetic table, if there are any.
     """
-    requests, measured = inputs.spec.publish.statistics, fitted.measured
-    direct = _direct(inputs, measured) if unbiased is None else unbiased
+    requests, measured = compiled.spec.publish.statistics, fitted.measured
+    direct = _direct(compiled, measured) if unbiased is None else unbiased
     distances = {} if exam is None else exam.by_columns
     modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
     cliques = [clique for r in modelled for clique in r.cliques if not direct.covers(clique)]
@@ -217,21 +180,19 @@ def tabulate(
     replicates = (
         refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if unexamined else ()
     )
-    return compute_statistics(
-        requests,
+    sources = Sources(
         fitted.layout.columns,
         direct,
-        _modelled(inputs, fitted, rng) if modelled else fitted.model,
+        _modelled(compiled, fitted, rng) if modelled else fitted.model,
         replicates,
-        provenance=Provenance(
-            basis_of(measured.answers.evidence),
-            inputs.compiled.public_marginals,
-            measured.answers.sums,
-            distances,
-            sampled_units(inputs.spec),
-            measured.answers.finer,
-        ),
+        measured.answers.evidence.basis,
+        compiled.public_marginals,
+        measured.answers.sums,
+        measured.answers.finer,
+        distances,
+        sampled_units(compiled.spec),
     )
+    return compute_statistics(requests, sources)
 
 
 def sampled_units(spec: Spec) -> SampledUnits | None:
@@ -244,20 +205,20 @@ def sampled_units(spec: Spec) -> SampledUnits | None:
 
 
 def _modelled(
-    inputs: Described, fitted: FittedModel, rng: np.random.Generator
+    compiled: CompiledSpec, fitted: FittedModel, rng: np.random.Generator
 ) -> MarkovRandomField | TableCounts:
     """The marginals of tables by the model; those of a refined table where answers lie beside the tree."""
     if not fitted.measured.beside:
         return fitted.model
     rows = max(round(fitted.model.total), LEAST_ROWS)
     return TableCounts(
-        fitted.model.tree.domain, row_source(inputs, fitted).codes(rows, rng), fitted.model.total
+        fitted.model.tree.domain, row_source(compiled, fitted).codes(rows, rng), fitted.model.total
     )
 
 
-def _direct(inputs: Described, measured: Measured) -> LeastSquares:
+def _direct(compiled: CompiledSpec, measured: Measured) -> LeastSquares:
     """The counts over values rather than groups, reconciled."""
-    answers, public = measured.answers, inputs.compiled.public_marginals
+    answers, public = measured.answers, compiled.public_marginals
     one_way, joint = answers.one_way, answers.public_joint
     if public.rows is None:
         # Public shares were made counts by the estimated number of rows, which they don't measure.
@@ -275,9 +236,7 @@ class SyntheticTable:
     """The synthetic table of a release.
 
     Attributes:
-        source: the source of its rows.
-        rows: their number.
-        columns: the number of its columns.
+        rows, columns: their numbers.
         coded: its codes.
         files: its files; without names if it was published before.
         generator: the generator as it was before the rows were drawn.
@@ -303,21 +262,21 @@ class SyntheticTable:
 
 
 def sample_rows(
-    advance: Advance, inputs: Described, fitted: FittedModel, public: Path | None, rng: np.random.Generator
+    compiled: CompiledSpec,
+    fitted: FittedModel,
+    public: Path | None,
+    rng: np.random.Generator,
 ) -> SyntheticTable:
     """The synthetic table: as many rows as the private one has, or as many as the config asks for.
 
     Args:
-        advance: takes the number of rows that are written, and that of all rows.
-        inputs: what the release is about.
-        fitted: its model.
         public: the public folder of the partial bundle, which is made anew with the table's files; None if
             the bundle is published already.
         rng: generator of this post-processing step.
     """
-    publish, asked = inputs.spec.publish, inputs.spec.sample.rows
-    source = row_source(inputs, fitted)
-    before, sampling = copy.deepcopy(rng), inputs.spec.privacy.sampling
+    publish, asked = compiled.spec.publish, compiled.spec.sample.rows
+    source = row_source(compiled, fitted)
+    before, sampling = copy.deepcopy(rng), compiled.spec.privacy.sampling
     same = fitted.rows if sampling is None else round(fitted.rows / sampling.rate)
     number = same if asked == "same" else asked
     readings = [Reading(column) for column in fitted.layout.columns]
@@ -340,7 +299,7 @@ def sample_rows(
             if number <= PIECE:
                 whole.append(rows.table)
             columns = rows.table.num_columns
-            advance(done, number)
+            advanced(done, number)
     files = TableFiles((), number) if writer is None else writer.written
     piece = whole[0] if whole else None
     return SyntheticTable(source, number, columns, coded, files, before, piece, repairs)

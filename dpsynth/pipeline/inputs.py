@@ -1,12 +1,9 @@
-"""The inputs of a release, compiled before its budget is reserved.
+"""The inputs of a release, compiled before its budget is reserved, and its private table before it is opened.
 
 Invariant: inputs are public, but for a private table in memory, which stays closed in its ``MemoryTable``. A
-file of the private table is opened only to check that it can be read.
-
-Addresses of databases, with their passwords: from the environment, or handed over by whoever has a vault.
-
-Invariant: an address is looked up when rows are read, and stays in this process. No step hands it on, no
-message quotes it, and nothing writes it down.
+file of the private table is opened only to check that it can be read. The address of a database, with its
+password, is looked up when rows are read, and stays in this process: no step hands it on, no message quotes
+it, and nothing writes it down.
 """
 
 from __future__ import annotations
@@ -34,13 +31,13 @@ from dpsynth.curator import (
     read_batches,
     read_cells,
 )
-from dpsynth.curator.csv_lines import BrokenRows
+from dpsynth.curator.rows.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.model import Triangulation
-from dpsynth.plan.occasion import Occasion
+from dpsynth.pipeline.reservation import Occasion
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.strategy import Strategy, strategy_of
-from dpsynth.strategy.evidence.public_table import PublicTable
+from dpsynth.strategy.reuse_sources import PublicTable
 
 SECRET = "secret/"
 """Beginning of the names of Prefect's Secret blocks."""
@@ -148,11 +145,7 @@ class Inputs:
 
 
 def inputs_of(spec: Spec, table: MemoryTable | None = None) -> Inputs:
-    """The compiled config, its strategy and its plan.
-
-    Args:
-        spec: the checked config.
-        table: a private table in memory, in place of the config's file.
+    """The compiled config, its strategy and its plan; a table in memory takes the place of the config's file.
 
     Raises:
         ConfigError: there is no plan, no model within the bound holds the public marginals, or there is no
@@ -250,8 +243,6 @@ def cells_of(
     """The cells of the private table, from memory, from the config's database or from its file.
 
     Args:
-        inputs: the inputs of a release.
-        occasion: its occasion.
         broken: counts of broken rows that grow as a file is read, for its owner's eyes; None for a release.
         columns: the columns to read, for its owner's eyes; None for those that a release reads.
     """

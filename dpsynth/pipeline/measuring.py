@@ -1,12 +1,9 @@
 """The steps that ask the private table: domains, one-way marginals, structure, marginals.
 
 Invariant: a step takes a ``Stage`` and gives the next one, or answers. Rows are read only here, by
-``open_door``, after the reservation, and stay behind the door.
-
-The engine of a release: the private rows, loaded by this process or by workers.
-
-Invariant: rows are read after the reservation, and lie behind the door. Which engine loads them changes no
-question and no answer. An engine that can't be used is refused before anything is reserved.
+``open_door``, after the reservation, and stay behind the door. Which engine loads them, this process or
+workers, changes no question and no answer. An engine that can't be used is refused before anything is
+reserved.
 """
 
 from __future__ import annotations
@@ -20,8 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpsynth.accounting.calibration import Calibration
-from dpsynth.accounting.noises import noise_named
+from dpsynth.accounting.calibration import Calibration, noise_named
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.finer_counts import FinerCounts
@@ -35,26 +31,23 @@ from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEng
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
-from dpsynth.pipeline.answers import NO_TIERS, Answers, EarlierTiers, Measured
 from dpsynth.pipeline.inputs import Inputs, cells_of
+from dpsynth.pipeline.measured import NO_TIERS, Answers, EarlierTiers, Measured
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.questions import (
     BinnedNumbers,
-    NoiseOfMeans,
-    NoiseOfQuantiles,
+    GroupNoise,
     best_centring,
     best_pieces,
-    noise_of_step,
+    own_noise,
     without_noise,
 )
-from dpsynth.plan.steps import one_way_weights
-from dpsynth.strategy.compression import Ordered, rare_groups
-from dpsynth.strategy.discovery import discover
-from dpsynth.strategy.discovery.searches import contribution_bound, noise_per_row
-from dpsynth.strategy.evidence.earlier_releases import answers_of, weighted_evidence
-from dpsynth.strategy.evidence.evidence import MOST_BEFORE, Answered, discounted, within
-from dpsynth.strategy.public_relations import with_public_relations
+from dpsynth.plan.spending import one_way_weights
+from dpsynth.strategy.discovery import contribution_bound, discover, noise_per_row
+from dpsynth.strategy.rare_values import Ordered, rare_groups
+from dpsynth.strategy.reuse_sources import answers_of, weighted_evidence, with_public_relations
+from dpsynth.strategy.reused_answers import MOST_BEFORE, Answered, discounted, within
 from dpsynth.strategy.strategy import Problem
 from dpsynth.wing import Point
 
@@ -80,7 +73,7 @@ class Workers(Protocol):
         ...
 
 
-WORKERS: Point[Workers] = Point("workers")
+WORKERS: Point[Workers] = Point("workers", "cluster")
 
 
 def accept_engine(inputs: Inputs) -> None:
@@ -89,16 +82,14 @@ def accept_engine(inputs: Inputs) -> None:
     Raises:
         ConfigError, SourceError: it can't be used.
     """
-    if inputs.spec.engine.dask is not None:
-        _workers().accept(inputs)
+    if inputs.spec.engine.by_workers:
+        WORKERS.needed("engine.dask").accept(inputs)
 
 
 def rows_of(inputs: Inputs, run: ReleaseRun) -> UnboundedEngine:
     """All rows of the release's slice and sample, coded, before contribution bounding.
 
-    Args:
-        inputs: the inputs of the release.
-        run: the run; it ends what is started here.
+    The run ends what is started here.
 
     Raises:
         ConfigError, SourceError: the table can't be read, or the engine can't be used.
@@ -108,20 +99,13 @@ def rows_of(inputs: Inputs, run: ReleaseRun) -> UnboundedEngine:
     sample = None if sampling is None else UnitSample(sampling.threshold, run.key)
     # With a sealed journal every answer is there.
     asks = plan.neighbours.rows_public or not run.journal.sealed
-    if engine.dask is not None and asks:
-        return _workers().rows_of(inputs, run, sample)
+    if engine.by_workers and asks:
+        return WORKERS.needed("engine.dask").rows_of(inputs, run, sample)
     batches = cells_of(inputs, run.occasion) if asks else iter(())
     if sample is not None:
         batches = sample.of(batches, plan.neighbours)
     room = Room(engine.memory, run.partial / "private")
     return load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, part, plan.own.columns, room)
-
-
-def _workers() -> Workers:
-    workers = WORKERS.filled()
-    if workers is None:
-        raise ConfigError("engine.dask needs the wing cluster, which is not installed here.")
-    return workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +138,7 @@ class Stage:
     @classmethod
     def of(cls, curator: Curator, plan: Plan, layout: Layout, units: UnitsByRows | None = None) -> Stage:
         """The stage whose curator keeps what the plan has for the exam, and for later tiers."""
-        return cls(curator.keeping(plan.later + plan.kept), plan, layout, units=units)
+        return cls(curator.keeping(plan.later + plan.exam_price), plan, layout, units=units)
 
     def after(self, curator: Curator, plan: Plan, layout: Layout) -> Stage:
         """The stage after this one, with its answers."""
@@ -164,11 +148,6 @@ class Stage:
     def domain(self) -> Domain:
         """The domain of the table's columns."""
         return domain_of(self.layout.columns)
-
-    @property
-    def max_cells(self) -> int:
-        """Largest number of cells of the model."""
-        return self.plan.max_cells
 
 
 def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Answered, ...]:
@@ -204,13 +183,7 @@ def open_door(
     """The door to the private table, which is read here: a curator of rows after contribution bounding.
 
     If the numbers of rows of persons are asked for, all rows are kept behind a door that answers about these
-    only.
-
-    Args:
-        inputs: the inputs of the release.
-        run: the run, with its reservation and journal.
-        curator: the class of the door; a test's class may record the questions.
-        unbounded: the class of the door before contribution bounding.
+    only. The classes of the doors may be those of a test, which records the questions.
     """
     plan, rows = inputs.plan, rows_of(inputs, run)
     budget, delta = plan.whole.budget, plan.selection_delta
@@ -278,7 +251,6 @@ def find_domains(inputs: Inputs, stage: Stage) -> Stage:
 
 
 def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
-    """The plan of the remaining steps after a discovery; measure and budget stay."""
     return make_plan(inputs.compiled, inputs.strategy, Found(plan, layout.columns))
 
 
@@ -287,7 +259,7 @@ def next_tier(inputs: Inputs, stage: Stage, measured: Measured) -> Stage:
 
     What this tier has left over, by rounding, is left to the next.
     """
-    tiers, layout = stage.tiers.after(stage.plan.audience, measured), stage.layout
+    tiers, layout = stage.tiers.after(stage.plan.tier.audience, measured), stage.layout
     plan = make_plan(inputs.compiled, inputs.strategy, Found(stage.plan, layout.columns, next_tier=True))
     return count_rows(inputs, replace(stage.after(stage.curator, plan, layout), tiers=tiers))
 
@@ -326,27 +298,23 @@ def measure_statistics(inputs: Inputs, stage: Stage, answers: Answers) -> Answer
     counts = {m.clique: m for m in answers.one_way}
     pairs = [noise_variance(plan.noise, step.scale) for step in plan.steps if step.step == "marginals"]
     together = sqrt(max(pairs, default=0.0))
-    found: list[MeasuredSums] = []
-    for mean in plan.own.summed:
-        counted = counts[mean.column,]
-        noise = NoiseOfMeans(
-            cell=together if mean.by else counted.stddev,
-            step=noise_of_step(bought, mean.price),
-            groups=stage.domain.cells(mean.by),
-        )
-        centring, _ = best_centring(_binned(columns[mean.column], counted), noise)
-        found.append(stage.curator.sums(mean.column, mean.by, centring, mean.price))
+    sums: list[MeasuredSums] = []
     finer: list[FinerCounts] = []
-    for each in plan.own.finer:
-        counted = counts[each.column,]
-        of_pieces = NoiseOfQuantiles(
-            cell=together if each.by else counted.stddev,
-            piece=bought.counts(each.price).stddev,
-            groups=stage.domain.cells(each.by),
+    for asked in plan.own.asked:
+        counted = counts[asked.column,]
+        noise = GroupNoise(
+            cell=together if asked.by else counted.stddev,
+            own=own_noise(bought, asked.price, asked.levels),
+            groups=stage.domain.cells(asked.by),
         )
-        pieces, _ = best_pieces(_binned(columns[each.column], counted), of_pieces, each.levels)
-        finer.append(stage.curator.finer_counts(each.column, each.by, pieces, each.price))
-    return replace(answers, sums=tuple(found), finer=tuple(finer))
+        bins, question = _binned(columns[asked.column], counted), (asked.column, asked.by)
+        if asked.levels:
+            pieces, _ = best_pieces(bins, noise, asked.levels)
+            finer.append(stage.curator.finer_counts(*question, pieces, asked.price))
+        else:
+            centring, _ = best_centring(bins, noise)
+            sums.append(stage.curator.sums(*question, centring, asked.price))
+    return replace(answers, sums=tuple(sums), finer=tuple(finer))
 
 
 def _binned(column: Column, counted: Observation) -> BinnedNumbers:

@@ -23,11 +23,10 @@ from dpsynth.columns.finished_table import CodedRows
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config.publication import Publish
-from dpsynth.pipeline.answers import EarlierTiers
-from dpsynth.pipeline.folders import alone_in
 from dpsynth.pipeline.generating import FittedModel, SyntheticTable, row_source, sampled_units
 from dpsynth.pipeline.inputs import Inputs
-from dpsynth.pipeline.release_run import ReleaseRun, charges
+from dpsynth.pipeline.measured import EarlierTiers
+from dpsynth.pipeline.release_run import ReleaseRun, alone_in, charges
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import Tell
 from dpsynth.plan.plan import Plan
@@ -87,7 +86,7 @@ PAGE_OF_RELEASES: Point[Callable[[Path], None]] = Point("page of releases")
 
 
 def views_in(publish: Publish, layout: Layout, table: SyntheticTable, release_id: str) -> Views | None:
-    """The views of a synthetic table in the form of older disclosure control; None without any."""
+    """The views in the form of older disclosure control; None without any."""
     make = VIEWS.filled() if publish.views else None
     return None if make is None else make(publish, layout, table.coded, lambda: table.table, release_id)
 
@@ -109,7 +108,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         answers=tuple(measured.joint),
         compression=measured.expansion.compression,
         merged_below=plan.merged_below,
-        rows=row_source(inputs, fitted),
+        rows=row_source(inputs.compiled, fitted),
         statistics=synthesis.statistics,
         guarantee=synthesis.guarantee,
         events=tuple(_described(e.question, e.event) for e in charges(plan, run.journal)),
@@ -140,20 +139,21 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         views=views_in(inputs.spec.publish, fitted.layout, table, run.release_id),
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         sampled=sampled_units(inputs.spec),
-        audience=_audience(plan, answers.tiers) if plan.audience else None,
+        audience=_audience(plan, answers.tiers) if plan.tier.audience else None,
     )
 
 
 def _audience(plan: Plan, tiers: EarlierTiers) -> BundleAudience:
-    return BundleAudience(plan.audience, {t.audience: float_up(t.epsilon) for t in plan.tiers}, tiers.joint)
+    return BundleAudience(
+        plan.tier.audience, {t.audience: float_up(t.epsilon) for t in plan.tiers}, tiers.joint
+    )
 
 
 def _budget(plan: Plan) -> dict[str, object]:
-    """The budget that the config asked for."""
     shares = plan.shares
     return {
-        "epsilon": float(plan.epsilon),
-        "delta": float(plan.spent_delta),
+        "epsilon": float(plan.tier.epsilon),
+        "delta": float(plan.tier.spent_delta),
         "noise": plan.noise,
         "split": {
             "domain": float(shares.domain),
@@ -226,14 +226,14 @@ def release_of(run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Release:
         plan.steps,
         synthesis.exam,
         synthesis.warnings,
-        audience=plan.audience,
+        audience=plan.tier.audience,
         verdict=synthesis.verdict,
     )
 
 
 def public_of(run: ReleaseRun, plan: Plan) -> Path:
     """The public folder of the partial bundle: that of the plan's audience, if it has one."""
-    return run.partial / (plan.audience or "public")
+    return run.partial / (plan.tier.audience or "public")
 
 
 def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> None:

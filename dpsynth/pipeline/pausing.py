@@ -1,20 +1,15 @@
-"""The pauses of a release, at which its owner decides: to go on, or to end it.
+"""The exam and the verdict, and the pauses at which a release's owner decides: to go on, or to end it.
 
 A release of an empty period, or one whose single columns say that something was misread, would spend its
 budget on nothing. So it is paused after its number of rows, or after its single columns, before the rest of
-the budget is spent. A release whose finished table contradicts its own
-noisy counts would mislead whoever gets it. So it is paused before anything is shown. ``--resume`` and its
-id go on; ``--abandon`` ends it.
+the budget is spent. A release whose finished table contradicts its own noisy counts would mislead whoever
+gets it. So it is paused before anything is shown. ``--resume`` and its id go on; ``--abandon`` ends it.
 
 Invariant: warnings and verdicts are made of answers that are charged and recorded, so they cost nothing,
-and a neighbouring table with the same answers has the same ones. A release that is paused goes on only if
-it is asked for by its id after the pause is on record: never by a schedule, nor by a second run of its
-occasion.
-
-The exam and the verdict: the door's last question, about the finished synthetic table, and what follows.
-
-Invariant: the table that is examined is the table that is handed over, in the codes of its own values. The
-verdict asks nothing more.
+and a neighbouring table with the same answers has the same ones. The table that is examined is the table that
+is handed over, in the codes of its own values. A release that is paused goes on only if it is asked for by
+its
+id after the pause is on record: never by a schedule, nor by a second run of its occasion.
 """
 
 from __future__ import annotations
@@ -22,10 +17,11 @@ from __future__ import annotations
 import numpy as np
 
 from dpsynth.columns.finished_table import FinishedTable
+from dpsynth.config import CompiledSpec
 from dpsynth.errors import Paused
-from dpsynth.pipeline.answers import Answers
-from dpsynth.pipeline.generating import Described, FittedModel, SyntheticTable
+from dpsynth.pipeline.generating import FittedModel, SyntheticTable
 from dpsynth.pipeline.inputs import Inputs
+from dpsynth.pipeline.measured import Answers
 from dpsynth.pipeline.measuring import Stage
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.pipeline.steps import Step, Tell
@@ -45,12 +41,12 @@ def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticT
     finished = FinishedTable(table.coded, max(fitted.rows, 1))
     door = stage.curator.keeping(plan.later)
     cliques = [examined.clique for examined in plan.exam]
-    distances = door.examine(cliques, finished, plan.kept)
-    return Exam(plan.exam, distances, finished.stands_for, stage.domain, _basis(inputs, fitted))
+    distances = door.examine(cliques, finished, plan.exam_price)
+    return Exam(plan.exam, distances, finished.stands_for, stage.domain, _basis(inputs.compiled, fitted))
 
 
 def judge(
-    inputs: Described,
+    compiled: CompiledSpec,
     fitted: FittedModel,
     table: SyntheticTable,
     exam: Exam | None = None,
@@ -69,19 +65,18 @@ def judge(
         counts,
         fitted.densities,
         rows=fitted.rows,
-        basis=_basis(inputs, fitted),
+        basis=_basis(compiled, fitted),
         exam=exam,
         changed=table.repairs.shares_changed,
     ).verdict()
     return found.beside(cut)
 
 
-def _basis(inputs: Described, fitted: FittedModel) -> Basis:
-    """The marginals that a table rests on."""
+def _basis(compiled: CompiledSpec, fitted: FittedModel) -> Basis:
     measured = fitted.measured
     earlier, tiers = [m.clique for m in measured.selection.earlier], measured.answers.tiers.cliques
     again = [clique for clique in earlier if clique in tiers]
-    public = [m.clique for m in inputs.compiled.public_marginals.marginals]
+    public = [m.clique for m in compiled.public_marginals.marginals]
     return Basis([*(m.clique for m in measured.joint), *again], public, earlier)
 
 

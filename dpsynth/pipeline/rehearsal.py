@@ -26,16 +26,19 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.search import NumberSearch
 from dpsynth.columns.slices import Slice
 from dpsynth.config import Spec
 from dpsynth.config.source import Source
+from dpsynth.errors import DpsynthError
 from dpsynth.pipeline.beginning import Request
-from dpsynth.pipeline.folders import alone_in, check_outputs
 from dpsynth.pipeline.inputs import Inputs, inputs_of, names_to_read
+from dpsynth.pipeline.release_run import alone_in, check_outputs
+from dpsynth.pipeline.reservation import Occasion, occasion_of
 from dpsynth.pipeline.result import Release
-from dpsynth.plan.occasion import Occasion, occasion_of
+from dpsynth.pipeline.spine import run
+from dpsynth.pipeline.steps import Tell, silently
 
 ROWS = 10_000
 """Default number of made-up rows."""
@@ -80,7 +83,6 @@ def rehearsal_of(
     Leftovers of rehearsals that were killed are removed at the beginning.
 
     Args:
-        spec: the config.
         outputs: the folder for bundles.
         rows: number of made-up rows; left out: the public number of rows, or ``ROWS``.
         period: label of the slice, if the config has periods.
@@ -121,6 +123,37 @@ def rehearsal_of(
         os.close(lock)
 
 
+def rehearse(
+    spec: Spec,
+    *,
+    rows: int | None = None,
+    outputs: str | Path = "outputs",
+    period: str | None = None,
+    tell: Tell = silently,
+) -> Release:
+    """Run all steps of a release on a made-up table: nothing private is read, and nothing charged.
+
+    Args:
+        spec: the checked config; neither its source nor its ledger is opened.
+        rows: number of made-up rows; left out: the public number of rows, or 10 000.
+        outputs: folder under which ``rehearsals/<release>/<rehearsal id>`` appears.
+        period: label of the slice to make up, if the config has periods.
+        tell: takes public sentences.
+
+    Raises:
+        ConfigError, BudgetRefused: a release of the config would not begin either.
+        DpsynthError: the rehearsal was stopped; nothing of it is left.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    with rehearsal_of(spec, Path(outputs), rows, period) as rehearsal:
+        try:
+            return rehearsal.kept(run(rehearsal.spec, rehearsal.request, tell=tell))
+        except KeyboardInterrupt:
+            raise DpsynthError(
+                "The rehearsal was stopped. Nothing was charged, and nothing of it is left."
+            ) from None
+
+
 def _locked(work: Path) -> int:
     """A lock that is held as long as the process runs."""
     descriptor = os.open(work, os.O_RDONLY)
@@ -133,7 +166,6 @@ def _locked(work: Path) -> int:
 
 
 def _clear(folder: Path) -> None:
-    """Remove the folders of rehearsals that died."""
     for work in folder.glob(f"{_WORK}*"):
         try:
             lock = _locked(work)
@@ -150,12 +182,6 @@ def made_up_table(inputs: Inputs, occasion: Occasion, rows: int, rng: np.random.
     A cell's place in its column's domain follows, half of the time, one hidden number of its row, and is
     uniform otherwise. One cell in 20 is missing where cells may be, and one in 100 has each distinct
     marker. A person has 1 to ``max_rows`` rows. All rows lie in the slice.
-
-    Args:
-        inputs: the inputs of the release.
-        occasion: the occasion, with the slice.
-        rows: number of rows.
-        rng: any generator.
     """
     part, hidden = occasion.part, rng.random(rows)
     texts = {c.name: _cells(_declared(c), hidden, rng) for c in inputs.compiled.columns if not c.part_of}

@@ -24,7 +24,7 @@ from dpsynth.bundle.row_source import RowSource
 from dpsynth.errors import DpsynthError
 from dpsynth.figures import rounded_up
 from dpsynth.pipeline.generating import SyntheticTable
-from dpsynth.plan.steps import PlannedStep
+from dpsynth.plan.spending import PlannedStep
 from dpsynth.statistics.exam import Exam
 from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.tables import StatisticTable

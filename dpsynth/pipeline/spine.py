@@ -62,7 +62,7 @@ from dpsynth.pipeline.pausing import examine, heed_size, heed_verdict, heed_warn
 from dpsynth.pipeline.release_run import ReleaseRun, composed, settle
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import RunStep, Step, Steps, Tell, plainly, silently
-from dpsynth.strategy.evidence.evidence import Answered
+from dpsynth.strategy.reused_answers import Answered
 
 
 def run(
@@ -103,12 +103,12 @@ def run(
         counted = step(Step.COUNT_ROWS, count_rows, inputs, opened)
         step(Step.HEED_SIZE, heed_size, inputs, counted, release_run, tell)
         stage = step(Step.FIND_DOMAINS, find_domains, inputs, counted) if counted.plan.searches else counted
-        made = _tier(step, inputs, release_run, stage, earlier, tell)
-        tiers = [release_of(release_run, stage.plan, made)]
-        while stage.plan.later:
-            stage = step(Step.NEXT_AUDIENCE, next_tier, inputs, stage, made.fitted.measured)
-            made = _tier(step, inputs, release_run, stage, (), tell)
+        tiers: list[Release] = []
+        for _ in counted.plan.tiers:
+            made = _tier(step, inputs, release_run, stage, () if tiers else earlier, tell)
             tiers.append(release_of(release_run, stage.plan, made))
+            if stage.plan.later:
+                stage = step(Step.NEXT_AUDIENCE, next_tier, inputs, stage, made.fitted.measured)
         step(Step.SETTLE, settle, release_run, stage.plan)
         step(Step.PUBLISH, publish, release_run, tell)
     return replace(tiers[-1], audiences={tier.audience: tier for tier in tiers if tier.audience})
@@ -123,24 +123,25 @@ def _tier(
     tell: Tell,
 ) -> Synthesis:
     """The steps from the single columns to the bundle, which are those of every audience."""
-    step, place = steps.of_audience(stage.plan.audience), stage.plan.place
+    step, place = steps.of_audience(stage.plan.tier.audience), stage.plan.tier.place
+    compiled = inputs.compiled
     rng = np.random.default_rng([release_run.seed, place] if place else release_run.seed)
     answers = step(Step.MEASURE_SINGLES, measure_one_way, inputs, stage, release_run, earlier)
     warnings = step(Step.HEED_WARNINGS, heed_warnings, inputs, stage, release_run, answers, tell)
-    if stage.plan.own.number:
+    if stage.plan.own.asked:
         answers = step(Step.MEASURE_STATISTICS, measure_statistics, inputs, stage, answers)
     expansion = step(Step.MERGE, compress, inputs, stage, answers)
     measured = step(Step.SELECT, select, inputs, stage, answers, expansion)
-    fit = step.counted(Step.FIT, fit_model, inputs, stage, measured)
-    fitted = step(Step.SPREAD, spread_over_values, inputs, stage, measured, fit)
+    fit = step(Step.FIT, fit_model, compiled, stage.layout, stage.plan.max_cells, measured)
+    fitted = step(Step.SPREAD, spread_over_values, compiled, stage.layout, measured, fit)
     public = None if release_run.published else public_of(release_run, stage.plan)
-    drawn = step.by_rows(Step.SAMPLE, sample_rows, inputs, fitted, public, rng)
+    drawn = step(Step.SAMPLE, sample_rows, compiled, fitted, public, rng)
     exam = step(Step.EXAMINE, examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
     cut = answers.cut_off(stage.plan.neighbours)
-    verdict = step(Step.JUDGE, judge, inputs, fitted, drawn, exam, cut)
+    verdict = step(Step.JUDGE, judge, compiled, fitted, drawn, exam, cut)
     step(Step.HEED_VERDICT, heed_verdict, inputs, release_run, verdict, tell)
     guarantee = step(Step.COMPOSE, composed, stage.plan, release_run.journal)
-    statistics = step(Step.TABULATE, tabulate, inputs, fitted, rng, exam)
+    statistics = step(Step.TABULATE, tabulate, compiled, fitted, rng, exam)
     synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam, verdict, cut)
     if not release_run.published:
         step(Step.WRITE, write, inputs, release_run, stage.plan, synthesis)

@@ -1,15 +1,11 @@
-"""Guarded steps of a release: no error reveals cells of the table.
+"""Guarded steps of a release, and their progress: no error reveals cells of the table.
 
-Invariant: only an error of our own, with a public message, or an interruption leaves a step.
+On a terminal the step under way is shown, with its bar, rate and time left; elsewhere a line a step. The
+terminal hears of shares of the work on private rows too (``work_shares``), that is, of reading and counting.
 
-Progress of a release: on a terminal the step under way, its bar, rate and time left; else a line a step.
-
-Within a step, the terminal hears of shares of the work on private rows too (``work_shares``), that is, of
-reading and counting.
-
-Invariant: only step names, public counts and shares of a step are shown, on stderr; a watcher, such as the
-lines of the command line, or an orchestrator, gets step names and public shares alone. Lines, which a log may
-keep, have no times.
+Invariant: only an error of our own, with a public message, or an interruption leaves a step. Only step names,
+public counts and shares of a step are shown, on stderr; a watcher, such as the lines of the command line, or
+an orchestrator, gets step names and public shares alone. Lines, which a log may keep, have no times.
 """
 
 from __future__ import annotations
@@ -20,12 +16,12 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from dpsynth.errors import DpsynthError, Interrupted, StepFailed
 from dpsynth.work_shares import heard_by
@@ -69,6 +65,14 @@ def silent(done: int, total: int) -> None:
     del done, total
 
 
+_under_way: ContextVar[Advance] = ContextVar("under way", default=silent)
+
+
+def advanced(done: int, total: int) -> None:
+    """Say how much of the step under way is done: amounts that are public."""
+    _under_way.get()(done, total)
+
+
 _watchers: ContextVar[tuple[StepWatcher, ...]] = ContextVar("watchers", default=())
 
 
@@ -97,8 +101,6 @@ def unshown() -> Iterator[None]:
 
 
 class _Lines(StepWatcher):
-    """A line for each step where there is no terminal: a pipe, a log, cron."""
-
     def begun(self, step: str) -> None:
         if not sys.stderr.isatty():
             print(f"Step: {step}", file=sys.stderr, flush=True)
@@ -110,7 +112,6 @@ def lines_for_steps() -> AbstractContextManager[None]:
 
 
 def _telling(step: str, watchers: tuple[StepWatcher, ...]) -> Advance:
-    """An advance that tells watchers, if there are any, every few seconds."""
     if not watchers:
         return silent
     last = time.monotonic()
@@ -139,7 +140,11 @@ def showing(step: str, unit: str = "") -> Iterator[Advance]:
     for watcher in watchers:
         watcher.begun(step)
     with _displayed(step, unit, _telling(step, watchers)) as advance:
-        yield advance
+        before = _under_way.set(advance)
+        try:
+            yield advance
+        finally:
+            _under_way.reset(before)
     for watcher in watchers:
         watcher.ended(step)
 
@@ -179,7 +184,6 @@ def _displayed(step: str, unit: str, tell: Advance) -> Iterator[Advance]:
 
 
 def _amounts() -> ProgressColumn:
-    """The column with the amount done, its rate, and the time left."""
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
@@ -303,12 +307,7 @@ class Steps:
     """Named steps, each guarded, and run by a given function; a release has those of ``Step``."""
 
     def __init__(self, run_step: RunStep, ending: str = "") -> None:
-        """Steps that are run plainly, or as tasks of an orchestrator.
-
-        Args:
-            run_step: runs a step.
-            ending: a public text that all names of the steps end with.
-        """
+        """Steps whose public names have an ending, run by a function."""
         self._run_step, self._ending = run_step, ending
 
     def of_audience(self, audience: str) -> Steps:
@@ -318,33 +317,23 @@ class Steps:
     def __call__(self, step: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The outcome of an action, run as a step under a public name."""
         named = f"{step}{self._ending}"
-        return self._run_step(named, lambda: guarded(named, lambda _: action(*args, **kwargs)))
-
-    def counted(
-        self, step: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """The outcome of an action that reports its progress to its first argument."""
-        named = f"{step}{self._ending}"
-        return self._run_step(named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs)))
-
-    def by_rows(
-        self, step: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """The outcome of an action that reports public numbers of rows to its first argument."""
-        named = f"{step}{self._ending}"
         return self._run_step(
-            named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs), "rows")
+            named, lambda: guarded(named, lambda: action(*args, **kwargs), _UNITS.get(step, ""))
         )
 
 
-def guarded(name: str, action: Callable[[Advance], T], unit: str = "") -> T:
+_UNITS: Mapping[str, str] = {Step.SAMPLE: "rows"}
+"""The units of the amounts that a step says are done; of others their share is shown."""
+
+
+def guarded(name: str, action: Callable[[], T], unit: str = "") -> T:
     """Run a step; only errors of our own leave it, and none that may quote a cell.
 
     Details of any other error are written to a file of mode 0600 if DPSYNTH_DEBUG is set.
     """
     try:
-        with showing(name, unit) as advance:
-            return action(advance)
+        with showing(name, unit):
+            return action()
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None
         raise

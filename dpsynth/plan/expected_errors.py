@@ -16,9 +16,10 @@ from decimal import Decimal
 from itertools import combinations
 from math import hypot, pi, sqrt
 
+from dpsynth.columns.bins import DEFAULT_BINS
 from dpsynth.columns.compression import rare_when_ordered
+from dpsynth.columns.declaration import ONE_A_VALUE
 from dpsynth.columns.measurement import mean_absolute_error, noise_variance, reach
-from dpsynth.config.bins import DEFAULT_BINS, ONE_A_VALUE
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.errors import ConfigError
@@ -69,13 +70,9 @@ class CountErrors:
 
 
 def column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
-    """The errors of every column that is measured alone, in the order of the table.
+    """The errors of every column that is measured alone, by the columns' numbers of cells, in table order.
 
     What earlier tiers have measured is averaged in: precisions add up.
-
-    Args:
-        plan: the plan.
-        sizes: number of cells of each column.
     """
     own = _column_errors(plan, sizes)
     if plan.before is None:
@@ -92,12 +89,10 @@ def column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
 
 
 def _averaged(one: float, other: float) -> float:
-    """The error of an average of two answers by precision."""
     return 0.0 if not one or not other else 1 / hypot(1 / one, 1 / other)
 
 
 def _column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
-    """The errors of the answers of one tier."""
     step = next((s for s in plan.steps if s.step == "one_way"), None)
     scales = {} if step is None else step.scale_of
     return tuple(_errors((c,), cells, plan, scales[c]) for c, cells in sizes.items() if c in scales)
@@ -200,12 +195,10 @@ def enough_epsilon(
 
     Args:
         spec: the config, of which all else stays.
-        rows: the number of rows.
-        share: the share, above 0.
         errors_of: the errors of the columns of a config.
 
     Returns:
-        The epsilon, or None if none below 10 000 will do.
+        The epsilon; None if none below 10 000 will do.
     """
 
     def will_do(epsilon: Decimal) -> bool:

@@ -1,39 +1,12 @@
 """The plan: the spending of a release, fixed before the table is read.
 
-Invariant: a plan is made of the config alone, and is exact: shares are rationals, so the parts of a
-split never exceed the whole, and every noise scale is rounded towards more noise.
+Invariant: a plan is made of the config alone, and is exact: shares are rationals, so the parts of a split
+never exceed the whole, and every noise scale is rounded towards more noise. Its accountant, its exam and the
+size of its model follow from public facts alone.
 
-Tiers: the parts of a release that are asked for one audience after the other.
-
-The first tier is asked for the audience of the smallest epsilon, within its budget. Each further tier has
-what the next audience's budget has beyond that, and the answers so far besides. So an audience's guarantee is
-that of all answers up to the end of its tier, and all audiences together bear the last one's.
-
-To answer the larger audience first and to add noise for the smaller one would give the same variances of a
-marginal that both get: under Gaussian DP precisions add up. But then what is chosen for the smaller audience
-would depend on choices at the larger one's epsilon. In this order each bundle is a function of what its own
-audience pays for, and needs no argument but composition.
-
-Invariant: budgets are exact, and rise from tier to tier.
-
-Means, sums and quantiles that are asked for, and which of them get a question of their own.
-
-Invariant: all of it follows from the config. The price of each such question is the same.
-
-The size of the model: the number of cells that it may have, and the number that it can reach.
-
-Invariant: both follow from the config and from the columns' sizes.
-
-The accountants that a config allows, and the one that a plan takes.
-
-Invariant: the choice follows from the config and the plan's own noise scales, hence from public facts alone.
-
-The exam: the marginals whose distances from the finished synthetic table are asked for at the end.
-
-All pairs of columns are examined, the requested statistics of three columns and more, and some sets of three
-columns. So a release states the error of its own table, not that of a model.
-
-Invariant: the marginals follow from the config and from the columns' sizes, never from answers about rows.
+The exam asks for the distances of some marginals from the finished synthetic table: of all pairs of columns,
+of the requested statistics of three columns and more, and of some sets of three columns. So a release states
+the error of its own table, not that of a model.
 """
 
 from __future__ import annotations
@@ -48,10 +21,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.measures import GDP, PURE, Measure, measure_named
+from dpsynth.accounting.calibration import NoiseName, noise_named
+from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours, PerPeriod, left_unprotected
-from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Domain
@@ -65,13 +38,12 @@ from dpsynth.errors import ConfigError
 from dpsynth.plan.questions import (
     ASSUMED_ROWS,
     Allowances,
-    PlannedMean,
-    PlannedQuantiles,
-    planned_means,
-    planned_quantiles,
+    OwnQuestions,
+    planned_statistics,
+    share_of_statistics,
 )
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
-from dpsynth.plan.steps import (
+from dpsynth.plan.spending import (
     Asked,
     Outline,
     PlannedSearch,
@@ -79,8 +51,12 @@ from dpsynth.plan.steps import (
     Shares,
     Spending,
     StrategyOutline,
+    Tier,
+    measures_of,
+    part_of,
     planned_searches,
     price_of_bound,
+    tiers_of,
 )
 
 MOST_CELLS = 1 << 22
@@ -144,153 +120,6 @@ def _triples(domain: Domain, number: int) -> Iterator[Clique]:
     return (clique for clique in cliques if domain.cells(clique) <= MOST_CELLS)
 
 
-@dataclass(frozen=True)
-class Tier:
-    """One audience's part of a release; the only one where there are no audiences.
-
-    Attributes:
-        audience: the name of the audience; "" where there are none.
-        epsilon, delta: its guarantee, for all answers up to the end of the tier.
-        budget: the budget of all these answers, under the measure.
-    """
-
-    audience: str
-    epsilon: Fraction
-    delta: Fraction | None
-    budget: Fraction
-
-    def spent_delta(self, measure: Measure, selection: Fraction) -> Fraction:
-        """The delta of the guarantee; under pure accounting only that of partition selection."""
-        if not measure.needs_delta:
-            return selection
-        return Fraction(0) if self.delta is None else self.delta
-
-
-def tiers_of(
-    promises: Sequence[Promise], measure: Measure, selection: Fraction, sampling: Sampling | None = None
-) -> tuple[Tier, ...]:
-    """The tiers of a release, in the order in which they are asked.
-
-    Args:
-        promises: the guarantee of each audience, in rising order.
-        measure: the measure of losses, the same for all tiers.
-        selection: the part of each delta for partition selection, which the first tier asks.
-        sampling: the sample of units; the budget is then that of the release on the sample.
-    """
-    found = []
-    for promise in promises:
-        epsilon, delta = promise.epsilon, promise.delta
-        if sampling is not None:
-            of_sample = sampling.of_sample(Amount(epsilon, delta or Fraction(0)))
-            epsilon, delta = of_sample.epsilon, None if delta is None else of_sample.delta
-        budget = measure.budget(epsilon, _beside(delta, selection))
-        found.append(Tier(promise.audience, promise.epsilon, promise.delta, budget))
-    return tuple(found)
-
-
-def part_of(tiers: Sequence[Tier], place: int) -> Fraction:
-    """The budget of one tier by itself: what its audience's has beyond that of the tier before."""
-    return tiers[place].budget - (tiers[place - 1].budget if place else 0)
-
-
-def _beside(delta: Fraction | None, selection: Fraction) -> Fraction | None:
-    return None if delta is None else delta - selection
-
-
-SHARE_OF_ONE, LARGEST_SHARE = Fraction(1, 20), Fraction(3, 20)
-"""Default share of the budget for one such question, and for all together."""
-
-
-def share_of_statistics(number: int) -> Fraction:
-    """The default share of the budget for so many questions of statistics."""
-    return min(SHARE_OF_ONE * number, LARGEST_SHARE)
-
-
-@dataclass(frozen=True)
-class OwnQuestions:
-    """The statistics that questions of their own could measure.
-
-    Attributes:
-        means: means and sums, each with the way in which it is measured.
-        quantiles: quantiles, each with the way in which they are measured.
-    """
-
-    means: tuple[PlannedMean, ...] = ()
-    quantiles: tuple[PlannedQuantiles, ...] = ()
-
-    @property
-    def summed(self) -> tuple[PlannedMean, ...]:
-        """The means that are measured by sums."""
-        return tuple(mean for mean in self.means if mean.summed)
-
-    @property
-    def finer(self) -> tuple[PlannedQuantiles, ...]:
-        """The quantiles that are measured by finer counts."""
-        return tuple(each for each in self.quantiles if each.price > 0)
-
-    @property
-    def number(self) -> int:
-        """Number of questions."""
-        return len(self._asked)
-
-    @property
-    def columns(self) -> frozenset[str]:
-        """The columns whose numbers are kept."""
-        return frozenset(column for column, _ in self._asked)
-
-    @property
-    def price(self) -> Fraction:
-        """The price of all questions together."""
-        return sum((price for _, price in self._asked), Fraction(0))
-
-    @property
-    def _asked(self) -> list[tuple[str, Fraction]]:
-        """Column and price of each question."""
-        summed = [(mean.column, mean.price) for mean in self.summed]
-        return [*summed, *((each.column, each.price) for each in self.finer)]
-
-    def at(self, price: Fraction) -> OwnQuestions:
-        """The same questions at another price each."""
-        return OwnQuestions(
-            tuple(replace(mean, price=price) if mean.price else mean for mean in self.means),
-            tuple(replace(each, price=price) if each.price else each for each in self.quantiles),
-        )
-
-    def described_means(self) -> list[Mapping[str, object]]:
-        """The means as plain JSON values."""
-        return [
-            {
-                **_described(mean.column, mean.by, mean.found, mean.rows),
-                "measured_by": "sums" if mean.summed else "counts",
-                "half_width_by_sums": mean.by_sums,
-                "half_width_by_counts": mean.by_counts,
-            }
-            for mean in self.means
-        ]
-
-    def described_quantiles(self) -> list[Mapping[str, object]]:
-        """The quantiles as plain JSON values."""
-        return [
-            {
-                **_described(each.column, each.by, each.found, each.rows),
-                "at": list(each.levels),
-                "measured_by": "finer counts" if each.price else "counts",
-                "half_width_by_finer_counts": each.by_finer,
-                "half_width_by_counts": each.by_counts,
-            }
-            for each in self.quantiles
-        ]
-
-
-def _described(column: str, by: Clique, found: bool, rows: int) -> Mapping[str, object]:
-    return {
-        "column": column,
-        "by": list(by),
-        "half_width_in": "the column's range" if found else "the column's unit",
-        "rows": rows,
-    }
-
-
 CELL_BYTES = 8
 
 
@@ -333,48 +162,6 @@ Way = TypeVar("Way")
 
 Terms = tuple[Measure, Sequence[PlannedStep], float]
 """The measure of a way, its steps, and the noise scale of its last measuring step."""
-
-_FREE = {"gaussian": ("gdp", "zcdp"), "laplace": ("zcdp",)}
-"""The accountants that auto weighs where there is a delta, by noise, the most usual one first.
-
-``sequential`` would have the ledger add up epsilon for good.
-"""
-
-
-def measures_of(spec: Spec) -> list[Measure]:
-    """The measures that suit a config, the most usual one first.
-
-    Where the config names the ledger's filter, auto leaves out a measure that it can't bound.
-
-    Raises:
-        ConfigError: the accountant that the config names can't be honoured by the filter that it names.
-    """
-    privacy = spec.privacy
-    delta = None if privacy.delta is None else Fraction(privacy.delta)
-    if privacy.accountant != "auto":
-        if delta is None and privacy.accountant != PURE.accountant:
-            raise ConfigError(f"privacy.delta is missing: accountant {privacy.accountant} needs it.")
-        measure = measure_named(privacy.accountant)
-        if privacy.noise not in measure.noises:
-            raise ConfigError(f"{privacy.accountant} counts {' or '.join(measure.noises)} noise only.")
-        if not _honoured(spec, measure):
-            raise ConfigError(
-                f"ledger.filter {spec.ledger.filter} adds up mu of Gaussian DP, and a release with "
-                f"{privacy.noise} noise under privacy.accountant {privacy.accountant} has no bound on mu. "
-                "Use privacy.accountant gdp, or another ledger.filter: zcdp or sequential."
-            )
-        return [measure]
-    if delta is None:
-        return [PURE]
-    found = [measure_named(name) for name in _FREE[privacy.noise]]
-    return [measure for measure in found if _honoured(spec, measure)]
-
-
-def _honoured(spec: Spec, measure: Measure) -> bool:
-    """True if the filter that the config names can bound a release under a measure."""
-    if spec.ledger.filter == "auto" or measure_named(spec.ledger.filter) != GDP:
-        return True
-    return measure.implied(Fraction(1), spec.privacy.noise == "laplace")[1] is not None
 
 
 def least_noise(ways: Sequence[Way], terms: Callable[[Way], Terms]) -> Way:
@@ -423,14 +210,14 @@ class Plan:
         neighbours: relation and unit.
         measure: the measure of losses.
         budget: the budget under the measure, rounded down.
-        epsilon: the epsilon asked for, of all answers up to the end of the tier.
-        delta: the delta asked for; None under pure epsilon-DP.
         noise: "gaussian" or "laplace".
         shares: the split in force.
         bound_price: the price of finding the contribution bound; 0 for a bound that is given.
         total_price: the price of the number of rows, the first but for rows of units; 0 if it is public.
         cutoff_price: the price of asking how many rows a given bound cuts off; 0 if it isn't asked.
+        exam_price: the price of the exam, which is kept for it; 0 without one.
         searches: the searches of domain discovery, with their prices.
+        selection_delta: the part of the release's delta for partition selection.
         structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
         own: the means, sums and quantiles that questions of their own could measure.
@@ -442,7 +229,9 @@ class Plan:
         model_cells: largest number of cells that the strategy can reach, at most ``max_cells``.
         merged_below: rows; values of a column with fewer rows, by noisy counts, are merged.
         forecast: time and memory, roughly.
-        tiers: the tiers of the release; one where there are no audiences.
+        tiers: the tiers of the release; one where there are no audiences. The last one is the whole release.
+        tier: the one that is planned.
+        later: the part of the release's budget that is kept for later tiers.
         before: the plan of the tier before; None for the first tier.
         sampling: the sample of units that is asked; None if all are.
     """
@@ -450,14 +239,14 @@ class Plan:
     neighbours: Neighbours
     measure: Measure
     budget: Fraction
-    epsilon: Fraction
-    delta: Fraction | None
     noise: NoiseName
     shares: Shares
     bound_price: Fraction
     total_price: Fraction
     cutoff_price: Fraction
+    exam_price: Fraction
     searches: tuple[PlannedSearch, ...]
+    selection_delta: Fraction
     structure: str
     wanted: tuple[Clique, ...]
     own: OwnQuestions
@@ -469,18 +258,10 @@ class Plan:
     merged_below: float
     forecast: Forecast
     tiers: tuple[Tier, ...]
+    tier: Tier
+    later: Fraction
     before: Plan | None = None
     sampling: Sampling | None = None
-
-    @property
-    def place(self) -> int:
-        """The place of its tier among ``tiers``."""
-        return 0 if self.before is None else self.before.place + 1
-
-    @property
-    def audience(self) -> str:
-        """The audience of its tier; "" where there are none."""
-        return self.tiers[self.place].audience
 
     @property
     def first(self) -> Plan:
@@ -493,63 +274,26 @@ class Plan:
         return self.tiers[-1]
 
     @property
-    def later(self) -> Fraction:
-        """The part of the release's budget that is kept for later tiers."""
-        return self.whole.budget - self.tiers[self.place].budget
-
-    @property
-    def kept(self) -> Fraction:
-        """The part of the budget that is kept for the exam of this tier."""
-        return self.budget * self.shares.exam
-
-    @property
     def last_measured(self) -> PlannedStep:
         """The last step before the exam: the chosen marginals, or the single columns without any."""
         return self.steps[-2 if self.exam else -1]
 
-    @property
-    def selection_delta(self) -> Fraction:
-        """The part of delta for partition selection."""
-        return sum((search.delta for search in self.first.searches), Fraction(0))
-
-    @property
-    def asked_delta(self) -> Fraction | None:
-        """The delta of what is asked: of the sample if there is one, else that of the guarantee."""
-        if self.delta is None or self.sampling is None:
-            return self.delta
-        return self.delta / self.sampling.rate
-
-    @property
-    def _measure_delta(self) -> Fraction | None:
-        """The part of that delta for the measure: the rest after partition selection."""
-        return None if self.asked_delta is None else self.asked_delta - self.selection_delta
-
-    @property
-    def spent_delta(self) -> Fraction:
-        """The delta of the tier's guarantee; under pure accounting only that of searches."""
-        return self.tiers[self.place].spent_delta(self.measure, self.selection_delta)
-
-    @property
-    def whole_delta(self) -> Fraction:
-        """The delta that the whole release takes from the ledger."""
-        return self.whole.spent_delta(self.measure, self.selection_delta)
-
     def to_json(self) -> dict[str, object]:
         """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
+        tier, measure = self.tier, self.measure
+        delta = None if tier.asked_delta is None else tier.asked_delta - self.selection_delta
         return {
-            "audience": self.audience or None,
+            "audience": tier.audience or None,
             "sample_rate": None if self.sampling is None else float(self.sampling.rate),
-            "epsilon": float(self.epsilon),
-            "delta": float(self.spent_delta),
+            "epsilon": float(tier.epsilon),
+            "delta": float(tier.spent_delta),
             "neighbours": self.neighbours.relation,
             "unit": self.neighbours.unit,
             "unit_leaves_unprotected": left_unprotected(self.neighbours.unit),
-            "accounting": self.measure.title,
+            "accounting": measure.title,
             "budget": float(self.budget),
             "budget_exact": str(self.budget),
-            "epsilon_of_budget": float(
-                self.measure.epsilon(self.tiers[self.place].budget, self._measure_delta)
-            ),
+            "epsilon_of_budget": float(measure.epsilon(tier.budget, delta)),
             "noise": noise_named(self.noise).mechanism,
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
@@ -559,8 +303,7 @@ class Plan:
                 for s in self.searches
             ],
             "wanted_pairs": [list(pair) for pair in self.wanted],
-            "means": self.own.described_means(),
-            "quantiles": self.own.described_quantiles(),
+            **self.own.to_json(),
             "rounds": self.outlined.rounds,
             "examined": [list(examined.clique) for examined in self.exam],
             "steps": [step.to_json() for step in self.steps],
@@ -570,6 +313,24 @@ class Plan:
             "model_megabytes_at_most": round(self.model_cells * CELL_BYTES / 1e6, 3),
             "rough_forecast": self.forecast.facts,
         }
+
+
+def promised(plan: Plan) -> Guarantee:
+    """The guarantee of a release that spends all that its plan allows."""
+    measure, budget = plan.measure, plan.whole.budget
+    asked = plan.tier.spent_delta if plan.sampling is None else plan.tier.spent_delta / plan.sampling.rate
+    epsilon = measure.epsilon(budget, asked - plan.selection_delta if measure.needs_delta else None)
+    found = Guarantee(
+        epsilon=float(epsilon),
+        delta=float(plan.tier.spent_delta),
+        rho=float(measure.rho(budget)) if measure.needs_delta else None,
+        unit=plan.neighbours.unit,
+        neighbours=plan.neighbours.relation,
+        accountant=measure.accountant,
+        mu=measure.mu(budget),
+        approximate_delta=float(plan.selection_delta),
+    )
+    return found if plan.sampling is None else plan.sampling.of_whole(found, epsilon, plan.tier.spent_delta)
 
 
 def wanted_pairs(compiled: CompiledSpec) -> tuple[Clique, ...]:
@@ -622,16 +383,17 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     exam = _exam(spec, domain)
     before = None if found is None else found.plan if found.next_tier else found.plan.before
-    place, promises = 0 if before is None else before.place + 1, spec.promises
+    place, promises = 0 if before is None else before.tier.place + 1, spec.promises
     sampling = spec.privacy.sampling
     own = None if found is None else found.plan.own
     total = None if found is None or found.next_tier else found.plan.total_price
     terms = [
-        (Spending(budget, measure, near, noise, known), outlined, selection)
+        (Spending(budget, measure, near, noise, known), outlined, tiers, selection)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
         for selection in [_for_selection(columns, measure, promises[0].delta)]
-        if (budget := part_of(tiers_of(promises, measure, selection, sampling), place)) > 0
+        for tiers in [tiers_of(promises, measure, selection, sampling)]
+        if (budget := part_of(tiers, place)) > 0
     ]
     asked = compiled, domain, wanted, exam
     planned = [
@@ -650,14 +412,14 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         neighbours=near,
         measure=way.spending.measure,
         budget=way.spending.budget,
-        epsilon=promises[place].epsilon,
-        delta=promises[place].delta,
         noise=noise,
         shares=way.shares,
         bound_price=way.asked.bound_price,
         total_price=way.total_price,
         cutoff_price=way.asked.cutoff_price,
+        exam_price=way.spending.budget * way.shares.exam,
         searches=way.asked.searches,
+        selection_delta=way.selection,
         structure=outline.name,
         wanted=wanted,
         own=way.own,
@@ -675,7 +437,9 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             made=None if spec.sample.rows == "same" else int(spec.sample.rows),
             beside=outlined.errors > 0 and outlined.rounds > 1,
         ),
-        tiers=tiers_of(promises, way.spending.measure, way.selection, sampling),
+        tiers=way.tiers,
+        tier=way.tiers[place],
+        later=way.tiers[-1].budget - way.tiers[place].budget,
         before=before,
         sampling=sampling,
     )
@@ -691,6 +455,7 @@ class _Way:
     """One way to spend the budget, under one measure."""
 
     spending: Spending
+    tiers: tuple[Tier, ...]
     selection: Fraction
     outlined: StrategyOutline
     own: OwnQuestions
@@ -707,29 +472,29 @@ class _Way:
 def _way(
     compiled: CompiledSpec,
     domain: Domain,
-    terms: tuple[Spending, StrategyOutline, Fraction],
+    terms: tuple[Spending, StrategyOutline, tuple[Tier, ...], Fraction],
     own: OwnQuestions,
     exam: Sequence[Examined],
     finds: bool,
     total: Fraction | None,
 ) -> _Way:
-    """The way to spend a budget on given terms: the spending, the outline, and the delta of selections.
+    """The way to spend a budget on given terms: spending, outline, tiers, and the delta of selections.
 
     Domains are found, and rows of units asked for, by the first tier alone; the others have no share for it.
     """
-    spending, outlined, selection = terms
+    spending, outlined, tiers, selection = terms
     columns = compiled.columns if finds else ()
-    shares = _shares(compiled, outlined, own.number, exam)
+    shares = _shares(compiled, outlined, len(own.asked), exam)
     shares = shares if finds else replace(shares, domain=Fraction(0), cutoff=Fraction(0))
     allowance = spending.budget * shares.domain
     rows = price_of_bound(columns, allowance) * (finds and compiled.spec.privacy.max_rows_private)
     searches = planned_searches(columns, allowance - rows, selection)
     cutoff = spending.budget * shares.cutoff
-    asked = Asked(searches, rows, len(own.summed), len(own.finer), len(exam), total, cutoff)
+    asked = Asked(searches, rows, own.sums, len(own.asked) - own.sums, len(exam), total, cutoff)
     steps = spending.steps(shares, outlined, domain, asked)
-    priced = own.at(spending.budget * shares.statistics / max(own.number, 1))
+    priced = own.at(spending.budget * shares.statistics / max(len(own.asked), 1))
     of_total = spending.price_of_total(shares, outlined, domain, asked)
-    return _Way(spending, selection, outlined, priced, shares, asked, of_total, steps)
+    return _Way(spending, tiers, selection, outlined, priced, shares, asked, of_total, steps)
 
 
 def _own(
@@ -750,9 +515,9 @@ def _own(
         counted = not by or frozenset((of, *by)) in pairs
         return counted and compiled.public_marginals.shares((*by, of)) is None
 
-    means = [(of, by) for of, by in compiled.summable if able(of, by)]
-    quantiles = [(of, by, at) for of, by, at in compiled.quantiles if able(of, by)]
-    number = len(means) + len(quantiles)
+    wished = [*((of, by, ()) for of, by in compiled.summable), *compiled.quantiles]
+    asked = [(of, by, levels) for of, by, levels in wished if able(of, by)]
+    number = len(asked)
     shares = _shares(compiled, outlined, number, exam)
     if not shares.statistics or compiled.spec.privacy.sampling is not None:
         return OwnQuestions()
@@ -762,12 +527,10 @@ def _own(
         each=spending.budget * shares.statistics / number,
         rows=float(compiled.public_marginals.rows or ASSUMED_ROWS),
     )
-    terms = compiled.columns, domain, spending.bought, prices
-    return OwnQuestions(planned_means(means, *terms), planned_quantiles(quantiles, *terms))
+    return OwnQuestions(planned_statistics(asked, compiled.columns, domain, spending.bought, prices))
 
 
 def _merged_below(spec: Spec, outlined: StrategyOutline, last: PlannedStep) -> float:
-    """Rows that a value needs to exceed the noise of a marginal."""
     if not outlined.cliques:
         return 0.0
     return float(spec.structure.merge_rare) * sqrt(noise_variance(spec.privacy.noise, last.scale))

@@ -1,39 +1,30 @@
-"""The questions that strategies and searches may ask of a curator: one protocol, one signature for each verb.
+"""The verbs by which strategies ask a curator, and the questions of their own that means and quantiles get.
 
-Invariant: every answer is noisy and paid for, or follows from public facts; so any use of answers
-is post-processing. ``dpsynth.curator`` holds the one implementation of each verb, with its sensitivity,
-distribution and cost; docs/privacy.md lists them.
-
-Means that are asked for: which are measured by sums, at what price, with which offsets and limit.
+Invariant: every answer is noisy and paid for, or follows from public facts, so any use of answers is post-
+processing. ``dpsynth.curator`` holds the one implementation of each verb, with its sensitivity, distribution
+and cost. Choices, prices, offsets, limits and pieces follow from the config and from answers that are paid
+for.
 
 A mean follows from the counts of a column's bins, or from a noisy sum beside these counts. Counts have noise
 in every bin and don't say where in its bin a number lies; a sum has noise once, times the limit of what a row
-adds. The better of the two is chosen before anything is spent, by the half-width of a 95 % interval to be
-expected: noise, and what bins or limits leave unknown. Offsets and limit of a sum are chosen when the single
-columns are measured, by the same forecast, with their noisy counts.
+adds. A quantile follows from the counts of a column's bins up to each; then its interval is as wide as bins
+at least. Or it follows from counts of pieces of these bins beside them. Narrow pieces tell better where in a
+bin it lies; but each has noise of its own, so that many add up to more.
 
-Invariant: choices, prices, offsets and limits follow from the config and from answers that are paid for.
-
-Quantiles that are asked for: which are measured by finer counts, at what price, and over which pieces.
-
-A quantile follows from the counts of a column's bins up to each; then its interval is as wide as bins at
-least. Or it follows from counts of pieces of these bins beside them. Narrow pieces tell better where in a bin
-it lies; but each has noise of its own, so that many add up to more. The better of the two is chosen before
-anything is spent, by the half-width of a 95 % interval to be expected: noise, and the widths of bins and
-pieces. The number of pieces of each bin is chosen when the single columns are measured, by the same forecast,
-with their noisy counts.
+The better of the two ways is chosen before anything is spent, by the half-width of a 95 % interval to be
+expected: noise, and what bins, limits or pieces leave unknown. The offsets and the limit of a sum, and the
+number of pieces of each bin, are chosen when the single columns are measured, by the same forecast, with
+their noisy counts.
 
 The forecast is about a group of average size, whose rows are spread over the bins as those of the whole
 column are. In the middle of a bin of K pieces, the noise is that of the bins up to there, whose counts are
 measured beside, and of K/2 pieces, made to agree with the count of the bin.
-
-Invariant: choices, prices and pieces follow from the config and from answers that are paid for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, sqrt
 from typing import Protocol
@@ -71,15 +62,16 @@ _REFERENCE = 1 << 20
 
 
 @dataclass(frozen=True)
-class PlannedMean:
-    """A mean that is asked for, with the way in which it is measured.
+class PlannedStatistic:
+    """A mean, or quantiles, that are asked for, with the way in which they are measured.
 
     Attributes:
-        column: the column averaged.
+        column: the column that they are of.
         by: the columns of the groups; () is all rows.
-        price: the price of its sum, under the plan's measure; 0 if it follows from counts.
-        by_sums: expected half-width of a 95 % interval in a group of average size, by a sum; in the column's
-            unit, with rows spread evenly over the bins and groups.
+        levels: of quantiles, the parts of the rows below them, rising; () for a mean.
+        price: the price of its sum or finer counts, under the plan's measure; 0 if bins alone measure it.
+        by_own: expected half-width of a 95 % interval in a group of average size, by a sum or finer counts,
+            on average over the levels; in the column's unit, with rows spread evenly over bins and groups.
         by_counts: the same, by the counts of the bins alone.
         found: true if the column's bins are to be found: the half-widths are then parts of its range.
         rows: the number of rows of the forecast, over all groups.
@@ -87,41 +79,51 @@ class PlannedMean:
 
     column: str
     by: Clique
+    levels: tuple[float, ...]
     price: Fraction
-    by_sums: float
+    by_own: float
     by_counts: float
     found: bool
     rows: int
 
-    @property
-    def summed(self) -> bool:
-        """True if a sum is measured."""
-        return self.price > 0
+    def to_json(self) -> dict[str, object]:
+        """The statistic as plain JSON values."""
+        own = "finer counts" if self.levels else "sums"
+        return {
+            "column": self.column,
+            "by": list(self.by),
+            "half_width_in": "the column's range" if self.found else "the column's unit",
+            "rows": self.rows,
+            **({"at": list(self.levels)} if self.levels else {}),
+            "measured_by": own if self.price else "counts",
+            f"half_width_by_{own.replace(' ', '_')}": self.by_own,
+            "half_width_by_counts": self.by_counts,
+        }
 
 
 @dataclass(frozen=True)
-class NoiseOfMeans:
-    """The noise of the answers that a mean may rest on.
+class GroupNoise:
+    """The noise of the answers that a statistic may rest on, as standard deviations in rows.
 
     Attributes:
-        cell: standard deviation of a bin's count in a group, in rows.
-        step: standard deviation of a sum for each step of its limit, in rows.
+        cell: of a bin's count in a group.
+        own: of a sum in a group for each step of its limit, or of a piece's count in a group.
         groups: number of groups.
     """
 
     cell: float
-    step: float
+    own: float
     groups: int
 
 
 @dataclass(frozen=True)
 class Allowances:
-    """The parts of a budget for the answers that means and quantiles may rest on.
+    """Prices of the answers that means and quantiles may rest on.
 
     Attributes:
-        one_way: the price of a single column on average.
-        pair: the price of two columns together; 0 where none are measured.
-        each: the price of a question of their own.
+        one_way: of a single column on average.
+        pair: of two columns together; 0 where none are measured.
+        each: of a question of their own.
         rows: the number of rows of the forecast.
     """
 
@@ -160,37 +162,35 @@ class BinnedNumbers:
         return float(variance_of_unknown(self.counts / self.total, distances))
 
 
-def planned_means(
-    asked: Sequence[tuple[str, Clique]],
+def planned_statistics(
+    asked: Sequence[tuple[str, Clique, tuple[float, ...]]],
     columns: Sequence[Column],
     domain: Domain,
     bought: Calibration,
     prices: Allowances,
-) -> tuple[PlannedMean, ...]:
-    """The means in order, each with the better way to measure it.
+) -> tuple[PlannedStatistic, ...]:
+    """The statistics in order, each with the better way to measure it.
 
     Args:
-        asked: the columns and groups that sums could measure.
-        columns: the table's columns.
-        domain: the columns with their numbers of cells.
+        asked: the columns, groups and levels that sums or finer counts could measure.
         bought: the calibration of noise.
         prices: the prices of their answers.
     """
     named = {column.name: column for column in columns}
-    return tuple(_planned(named[of], by, domain, bought, prices) for of, by in asked)
-
-
-def _planned(
-    column: Column, by: Clique, domain: Domain, bought: Calibration, prices: Allowances
-) -> PlannedMean:
-    counted = prices.pair if by else prices.one_way
-    noise = NoiseOfMeans(bought.counts(counted).stddev, noise_of_step(bought, prices.each), domain.cells(by))
-    bins, unit = evenly_spread(column, prices.rows)
-    by_sums, by_counts = best_centring(bins, noise)[1] * unit, by_counts_alone(bins, noise) * unit
-    price = prices.each if by_sums < CLEARLY * by_counts else Fraction(0)
-    return PlannedMean(
-        column.name, by, price, by_sums, by_counts, column.search is not None, int(prices.rows)
-    )
+    found = []
+    for of, by, levels in asked:
+        cell = bought.counts(prices.pair if by else prices.one_way).stddev
+        noise = GroupNoise(cell, own_noise(bought, prices.each, levels), domain.cells(by))
+        bins, unit = evenly_spread(named[of], prices.rows)
+        if levels:
+            by_own, by_counts = best_pieces(bins, noise, levels)[1], by_bins_alone(bins, noise, levels)
+        else:
+            by_own, by_counts = best_centring(bins, noise)[1], by_counts_alone(bins, noise)
+        by_own, by_counts = by_own * unit, by_counts * unit
+        price = prices.each if by_own < CLEARLY * by_counts else Fraction(0)
+        searched, rows = named[of].search is not None, int(prices.rows)
+        found.append(PlannedStatistic(of, by, levels, price, by_own, by_counts, searched, rows))
+    return tuple(found)
 
 
 def evenly_spread(column: Column, rows: float) -> tuple[BinnedNumbers, float]:
@@ -201,19 +201,19 @@ def evenly_spread(column: Column, rows: float) -> tuple[BinnedNumbers, float]:
     return BinnedNumbers(steps, steps.middles, np.full(steps.bins, rows / steps.bins)), unit
 
 
-def noise_of_step(bought: Calibration, price: Fraction) -> float:
-    """Standard deviation of a sum's noise for each step of its limit."""
-    return bought.sums(price, _REFERENCE).stddev / _REFERENCE
+def own_noise(bought: Calibration, price: Fraction, levels: Sequence[float]) -> float:
+    """Noise of finer counts for levels, or of a sum without levels, at a price; see ``GroupNoise``."""
+    return bought.counts(price).stddev if levels else bought.sums(price, _REFERENCE).stddev / _REFERENCE
 
 
-def by_counts_alone(bins: BinnedNumbers, noise: NoiseOfMeans) -> float:
+def by_counts_alone(bins: BinnedNumbers, noise: GroupNoise) -> float:
     """Expected half-width of a mean's interval by counts of bins, in steps."""
     rows = bins.total / noise.groups
     spread = noise.cell**2 * float(((bins.centres - bins.mean) ** 2).sum()) / rows**2
     return Z95 * sqrt(spread + bins.variance_of_unknown(bins.steps.half_widths))
 
 
-def best_centring(bins: BinnedNumbers, noise: NoiseOfMeans) -> tuple[Centring, float]:
+def best_centring(bins: BinnedNumbers, noise: GroupNoise) -> tuple[Centring, float]:
     """The offsets and the limit of the narrowest interval of a mean, and its expected half-width in steps.
 
     For each limit, the offset of a bin is as near to the mean as the limit allows while it reaches both ends
@@ -225,7 +225,7 @@ def best_centring(bins: BinnedNumbers, noise: NoiseOfMeans) -> tuple[Centring, f
     for limit in _limits(bins.steps):
         centring = Centring(_offsets(bins, limit), limit)
         spread = float(((np.array(centring.offsets) - bins.mean) ** 2).sum())
-        of_noise = ((noise.step * limit) ** 2 + noise.cell**2 * spread) / rows**2
+        of_noise = ((noise.own * limit) ** 2 + noise.cell**2 * spread) / rows**2
         half_width = Z95 * sqrt(of_noise + bins.variance_of_unknown(centring.beyond(bins.steps)))
         if found is None or half_width < found[1]:
             found = centring, half_width
@@ -265,96 +265,21 @@ _FEWEST_ROWS = 1e-9
 """Rows of a bin that is taken to be empty."""
 
 
-@dataclass(frozen=True)
-class PlannedQuantiles:
-    """Quantiles that are asked for, with the way in which they are measured.
-
-    Attributes:
-        column: the column whose quantiles they are.
-        by: the columns of the groups; () is all rows.
-        levels: the parts of the rows below them, rising.
-        price: the price of its finer counts, under the plan's measure; 0 if they follow from bins alone.
-        by_finer: expected half-width of a 95 % interval in a group of average size, by finer counts, on
-            average over the levels; in the column's unit, with rows spread evenly over bins and groups.
-        by_counts: the same, by the counts of the bins alone.
-        found: true if the column's bins are to be found: the half-widths are then parts of its range.
-        rows: the number of rows of the forecast, over all groups.
-    """
-
-    column: str
-    by: Clique
-    levels: tuple[float, ...]
-    price: Fraction
-    by_finer: float
-    by_counts: float
-    found: bool
-    rows: int
-
-
-@dataclass(frozen=True)
-class NoiseOfQuantiles:
-    """The noise of the answers that a quantile may rest on, as standard deviations in rows.
-
-    Attributes:
-        cell: of a bin's count in a group.
-        piece: of a piece's count in a group.
-        groups: number of groups.
-    """
-
-    cell: float
-    piece: float
-    groups: int
-
-
-def planned_quantiles(
-    asked: Sequence[tuple[str, Clique, tuple[float, ...]]],
-    columns: Sequence[Column],
-    domain: Domain,
-    bought: Calibration,
-    prices: Allowances,
-) -> tuple[PlannedQuantiles, ...]:
-    """The quantiles in order, each with the better way to measure it.
-
-    Args:
-        asked: the columns, groups and levels that finer counts could measure.
-        columns: the table's columns.
-        domain: the columns with their numbers of cells.
-        bought: the calibration of noise.
-        prices: the prices of their answers.
-    """
-    named = {column.name: column for column in columns}
-    found = []
-    for of, by, levels in asked:
-        bins, unit = evenly_spread(named[of], prices.rows)
-        counted = prices.pair if by else prices.one_way
-        noise = NoiseOfQuantiles(
-            bought.counts(counted).stddev, bought.counts(prices.each).stddev, domain.cells(by)
-        )
-        by_finer = best_pieces(bins, noise, levels)[1] * unit
-        by_counts = by_bins_alone(bins, noise, levels) * unit
-        price = prices.each if by_finer < CLEARLY * by_counts else Fraction(0)
-        searched = named[of].search is not None
-        found.append(PlannedQuantiles(of, by, levels, price, by_finer, by_counts, searched, int(prices.rows)))
-    return tuple(found)
-
-
-def by_bins_alone(bins: BinnedNumbers, noise: NoiseOfQuantiles, levels: Sequence[float]) -> float:
+def by_bins_alone(bins: BinnedNumbers, noise: GroupNoise, levels: Sequence[float]) -> float:
     """Expected half-width of a quantile's interval by counts of bins, in steps, averaged over levels."""
     at = _at(bins, levels)
     inside = np.full((1, len(at)), noise.cell**2 / 4)
     return float(_half_widths(bins, noise, at, np.array(levels), inside).mean())
 
 
-def best_pieces(
-    bins: BinnedNumbers, noise: NoiseOfQuantiles, levels: Sequence[float]
-) -> tuple[Pieces, float]:
+def best_pieces(bins: BinnedNumbers, noise: GroupNoise, levels: Sequence[float]) -> tuple[Pieces, float]:
     """The pieces of the narrowest intervals, and the expected half-width in steps, averaged over levels.
 
     In each bin it is the number of pieces that is best for a quantile in the middle of the bin.
     """
     most = max(1, min(_MOST_PIECES, _MOST_COUNTS // (noise.groups * bins.steps.bins)))
     number = 2 ** np.arange(most.bit_length())
-    own = number * noise.piece**2
+    own = number * noise.own**2
     inside = (own / 2 - own**2 / (4 * (own + noise.cell**2)))[:, None]
     shares = bins.counts / bins.total
     every = np.arange(bins.steps.bins)
@@ -367,14 +292,13 @@ def best_pieces(
 
 
 def _at(bins: BinnedNumbers, levels: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """The bin of each level's quantile."""
     reached = np.searchsorted(np.cumsum(bins.counts) / bins.total, levels)
     return np.minimum(reached, bins.steps.bins - 1)
 
 
 def _half_widths(
     bins: BinnedNumbers,
-    noise: NoiseOfQuantiles,
+    noise: GroupNoise,
     at: np.ndarray[tuple[int], np.dtype[np.intp]],
     levels: Numbers,
     inside: Numbers,
@@ -383,10 +307,7 @@ def _half_widths(
     """Half of the width of a piece, and the steps that the noise of the rows so far is worth.
 
     Args:
-        bins: the bins.
-        noise: the noise.
         at: the bins of the quantiles.
-        levels: the levels of the quantiles.
         inside: variance of the noise of the pieces so far.
         number: number of pieces of the bin.
     """
@@ -395,6 +316,55 @@ def _half_widths(
     after = bins.steps.bins - 1 - at
     before = noise.cell**2 * (at * (1 - levels) ** 2 + after * levels**2)
     return np.asarray((width / number - 1) / 2 + Z95 * np.sqrt(before + inside) / density)
+
+
+SHARE_OF_ONE, LARGEST_SHARE = Fraction(1, 20), Fraction(3, 20)
+"""Default share of the budget for one such question, and for all together."""
+
+
+def share_of_statistics(number: int) -> Fraction:
+    """The default share of the budget for so many questions of statistics."""
+    return min(SHARE_OF_ONE * number, LARGEST_SHARE)
+
+
+@dataclass(frozen=True)
+class OwnQuestions:
+    """The statistics that questions of their own could measure: means, then quantiles."""
+
+    statistics: tuple[PlannedStatistic, ...] = ()
+
+    @property
+    def asked(self) -> tuple[PlannedStatistic, ...]:
+        """Those that are measured so: sums, then finer counts."""
+        return tuple(each for each in self.statistics if each.price)
+
+    @property
+    def sums(self) -> int:
+        """Number of sums; the others of ``asked`` are finer counts."""
+        return sum(not each.levels for each in self.asked)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns whose numbers are kept."""
+        return frozenset(each.column for each in self.asked)
+
+    @property
+    def price(self) -> Fraction:
+        """The price of all questions together."""
+        return sum((each.price for each in self.asked), Fraction(0))
+
+    def at(self, price: Fraction) -> OwnQuestions:
+        """The same questions at another price each."""
+        return OwnQuestions(
+            tuple(replace(each, price=price) if each.price else each for each in self.statistics)
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Means and quantiles as plain JSON values."""
+        return {
+            "means": [each.to_json() for each in self.statistics if not each.levels],
+            "quantiles": [each.to_json() for each in self.statistics if each.levels],
+        }
 
 
 class Door(Protocol):
@@ -428,40 +398,22 @@ class Door(Protocol):
     ) -> list[Measurement | None]:
         """Noisy counts of every cell of each clique, the allowance shared by weight.
 
-        None stands for a clique whose answer was lost to an interruption, with no budget left to ask
-        again.
+        None stands for an answer that was lost to an interruption, with no budget left to ask again.
         """
         ...
 
     def singles(
         self, columns: Sequence[str], allowance: Fraction, weights: Sequence[Fraction] = ()
     ) -> list[Measurement | None]:
-        """Noisy one-way marginals over the whole domain, also where the curator's is compressed.
-
-        Arguments and results are those of ``marginals``.
-        """
+        """As ``marginals``, of single columns over the whole domain, also where it is compressed."""
         ...
 
     def sums(self, column: str, by: Clique, centring: Centring, price: Fraction) -> MeasuredSums:
-        """Noisy sums of a column's bounded distances from its bins' offsets, by group.
-
-        Args:
-            column: a column of numbers that are kept to be summed.
-            by: the columns of the groups; () for all rows.
-            centring: offsets and limit.
-            price: the most that the answer may cost.
-        """
+        """Noisy sums of a column's distances from its bins' offsets, each within the limit, by group."""
         ...
 
     def finer_counts(self, column: str, by: Clique, pieces: Pieces, price: Fraction) -> FinerCounts:
-        """Noisy counts of rows by group and by the piece of a bin that holds their number.
-
-        Args:
-            column: a column of numbers that are kept to be summed.
-            by: the columns of the groups; () for all rows.
-            pieces: the pieces of the column's bins.
-            price: the most that the answer may cost.
-        """
+        """Noisy counts of rows by group and by the piece of a bin that holds their number."""
         ...
 
     def choose(
@@ -488,17 +440,12 @@ class Door(Protocol):
         penalties: Sequence[int] = (),
         weights: Sequence[int] = (),
     ) -> list[int]:
-        """Indices of several candidates, each chosen by ``choose``, none twice.
+        """Indices of several candidates, each chosen by ``choose`` at the price, none twice.
 
         Args:
-            candidates: the same for all choices.
-            estimates: the same for all choices.
-            price: the price of each choice.
             most: largest number of choices.
             admissible: from the choices so far to the candidates, bool[candidates], that may come next;
                 choosing ends if there are none.
-            penalties: the penalties of ``choose``.
-            weights: the weights of ``choose``.
         """
         ...
 
@@ -524,12 +471,8 @@ class Door(Protocol):
     ) -> NDArray[np.int64]:
         """For each run the index of a cut near the median of the values in it, int64[runs].
 
-        Args:
-            column: a numeric one.
-            cuts: public candidates, rising.
-            runs: index ranges [start, stop) of cuts: values from cuts[start] to cuts[stop - 1]; no two
-                runs share a value.
-            price: the price of all runs together.
+        A run [start, stop) has the values from cuts[start] to cuts[stop - 1]. Cuts are public and rise; no
+        two runs share a value. The price is that of all runs together.
         """
         ...
 

@@ -114,8 +114,7 @@ def bytes_of_row(sizes: Sequence[int | None], summed: int, *, person: bool) -> i
     """Bytes of a coded row: of each column's code the least integer type, of sums and searches four more.
 
     Args:
-        sizes: number of codes of each column; None for a column whose domain is to be found, whose texts are
-            numbered.
+        sizes: number of codes of each column; None if its domain is to be found, as its texts are numbered.
         summed: number of columns that are summed.
         person: True if the unit is a person, whose code has eight bytes.
     """
@@ -124,13 +123,10 @@ def bytes_of_row(sizes: Sequence[int | None], summed: int, *, person: bool) -> i
 
 
 def bytes_of_source_row(columns: Sequence[Column], others: int) -> float:
-    """Bytes of a row's cells as text with a separator each: what a CSV file has of the declared columns.
+    """Bytes of a row's cells as text with a separator each: what a CSV file has of the columns.
 
-    All values of a column count alike. Texts to be found, and ids, are taken to be of ``TEXT`` bytes.
-
-    Args:
-        columns: the columns.
-        others: number of columns that are read beside them: ids of persons, dates of periods.
+    All values of a column count alike. Texts to be found are taken to be of ``TEXT`` bytes, and so are the
+    others that are read: ids of persons, dates of periods.
     """
     known = (TEXT if column.kept_as_text else column.bytes_of_text for column in columns)
     return sum(each + 1 for each in known) + (TEXT + 1) * others
@@ -173,7 +169,6 @@ def forecast_of(
 
 
 def _made_seconds(drawing: float, refining: float, millions: float) -> float:
-    """Seconds of drawing and refining so many millions of rows, at rates for a million."""
     fresh = min(millions, REFINED_MILLIONS)
     return drawing * fresh + min(refining * fresh, MOST_REFINED_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The computation of each kind of statistic beside tables of counts and plain means.
+"""The computation of each kind of statistic.
 
 A computation takes what was asked for and the sources, and returns a ``Computed``. Figures of columns that
 were measured together come from the noisy answers. All other figures are the model's; their errors follow
@@ -24,7 +24,7 @@ Invariant: post-processing. The numbers describe the private table, not a popula
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from dpsynth.config.statistic_kinds import (
     Association,
     Correlation,
     Count,
+    Crosstab,
     Grouped,
     Mean,
     Model,
@@ -46,14 +47,14 @@ from dpsynth.config.statistic_kinds import (
     Sum,
     Variance,
 )
+from dpsynth.figures import listed
 from dpsynth.statistics.counted_cells import CountedCells
 from dpsynth.statistics.counted_cells import condition_of as parts_of
-from dpsynth.statistics.estimates import HOLDS, LEAST_ROWS, NOISE_ONLY, NONE, Z95, Numbers
-from dpsynth.statistics.finer_quantiles import FinerQuantiles, finer_counts_of
+from dpsynth.statistics.estimates import LEAST_ROWS, NOISE_ONLY, NONE, Z95, Numbers
 from dpsynth.statistics.group_figures import Estimate
 from dpsynth.statistics.grouped_counts import EVERY_ROW, GroupedCounts, Measure
-from dpsynth.statistics.provenance import Sources
-from dpsynth.statistics.summed_means import sums_of, total_of_sums
+from dpsynth.statistics.sources import MeasuredFigures, Sources
+from dpsynth.statistics.summed_means import SummedGroups
 
 
 def cramers_v(counts: Numbers, cell_variance: float) -> float:
@@ -245,7 +246,7 @@ class Figures:
 
     Attributes:
         estimate, error, low, high: float64[rows].
-        interval: what the intervals claim; one for all rows, or one a row.
+        interval: what the interval of each row claims.
         basis: what the figures rest on; one for all rows, or one a row.
         measured: true if they don't rest on the model.
         more: further figures by name.
@@ -255,10 +256,10 @@ class Figures:
     error: Numbers
     low: Numbers
     high: Numbers
-    interval: str | Sequence[str]
+    interval: Sequence[str]
     basis: str | Sequence[str]
     measured: bool
-    more: Mapping[str, Numbers]
+    more: Mapping[str, Numbers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,33 +287,81 @@ def _tabled(found: Sequence[Estimate], limits: str, basis: str | Sequence[str], 
     """Figures of estimates; those that aren't sound claim to cover the noise only, if anything."""
     ends = np.array([(f.value, f.error, f.low, f.high) for f in found], dtype=np.float64).reshape(-1, 4)
     estimate, error, low, high = ends.T
-    return Figures(estimate, error, low, high, [_claim(f, limits) for f in found], basis, measured, {})
+    return Figures(estimate, error, low, high, [_claim(f, limits) for f in found], basis, measured)
 
 
 def _claim(found: Estimate, limits: str) -> str:
-    """The claim of a figure's interval, by that of the counts."""
+    """The claim of a figure's interval, by that of the counts; without an end there is none."""
+    if not np.isfinite(found.low):
+        return NONE
     return limits if found.sound or limits == NONE else NOISE_ONLY
 
 
-def _around(estimate: Numbers, error: Numbers, stated: tuple[str, str, bool]) -> Figures:
-    """Figures with symmetric intervals; stated are the claim, the basis, and if they are measured."""
-    wide = Z95 * error
-    return Figures(estimate, error, estimate - wide, estimate + wide, *stated, {})
+def counts(clique: Clique, sources: Sources, *, alone: bool = False) -> Computed:
+    """Estimated rows of each combination of values, and their shares too if a column stands alone.
+
+    Where noise has taken a count below zero, the upper end is that of a count of 0.
+    """
+    counted = sources.counted(clique)
+    found = counted.figures
+    figures = Figures(
+        found.rows,
+        found.error,
+        np.maximum(found.rows - Z95 * found.error, 0.0),
+        np.maximum(found.rows, 0.0) + Z95 * found.error,
+        [counted.limits] * found.rows.size,
+        counted.basis,
+        sources.is_direct(clique),
+        {"share": found.share, "share_standard_error": found.share_error} if alone else {},
+    )
+    kind = "one_way" if alone else "crosstab"
+    return Computed(listed(clique), (kind, *clique), sources.members(clique), {}, figures)
+
+
+def _crosstab(asked: Crosstab, sources: Sources) -> Computed:
+    return counts(asked.columns, sources)
 
 
 def _grouped(asked: Grouped, sources: Sources) -> Computed:
     """A figure of each group."""
-    found = _measured_total(asked, sources) if isinstance(asked, Sum) else None
-    figures = found or _of_counts(asked, sources)
+    measure = Measure(asked.kind, asked.numbers)
+    groups = _groups(asked, measure, sources)
+    found = [groups.figure(number, measure)[0] for number in range(groups.groups)]
+    figures = _tabled(found, groups.limits, groups.basis, measured=sources.is_direct(asked.columns))
     if isinstance(asked, Variance):
         figures = replace(figures, more={"standard_deviation": np.sqrt(figures.estimate)})
     return Computed(*_named(asked), sources.members(asked.by), {}, figures)
 
 
+def _mean(asked: Mean, sources: Sources) -> Computed:
+    """The mean of each group; of all rows by one column at most with its rows, and what bins hide."""
+    if asked.stated is not None:
+        return _grouped(asked, sources)
+    measure = Measure("mean", asked.numbers)
+    groups = _groups(asked, measure, sources)
+    assert isinstance(groups, GroupedCounts | SummedGroups)
+    found = [groups.figure(number, measure) for number in range(groups.groups)]
+    hidden = [groups.grouping_error(number, asked.mean) for number in range(groups.groups)]
+    figures = _tabled(
+        [figure for figure, _ in found],
+        groups.limits,
+        groups.basis,
+        measured=sources.is_direct(asked.columns),
+    )
+    more = {
+        "rows": np.array([rows for _, rows in found]),
+        "grouping_error": np.where(np.isnan(figures.estimate), np.nan, hidden),
+    }
+    figures = replace(figures, interval=[groups.limits] * len(found), more=more)
+    title, name = _named(asked)
+    title = f"{asked.mean} by {asked.by[0]}" if asked.by else title
+    return Computed(title, name, sources.members(asked.by), {}, figures)
+
+
 def _named(asked: Grouped) -> tuple[str, tuple[str, ...]]:
     """Title and parts of the file name."""
     of = "rows" if asked.of is None else f"{asked.kind} of {asked.of}"
-    by = f" by {_listed(asked.by)}" if asked.by else ""
+    by = f" by {listed(asked.by)}" if asked.by else ""
     where = f" where {asked.where}" if asked.where else ""
     parts = (
         asked.kind,
@@ -323,26 +372,10 @@ def _named(asked: Grouped) -> tuple[str, tuple[str, ...]]:
     return f"{of}{by}{where}", parts
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _measured_total(asked: Sum, sources: Sources) -> Figures | None:
-    """Sums by noisy sums, if they were measured."""
-    clique = (*asked.by, asked.sum)
-    measured = sums_of(clique, sources.provenance.sums)
-    if asked.where is not None or measured is None or not sources.measured(clique):
-        return None
-    estimate, error = total_of_sums(measured, sources.columns[asked.sum], sources.direct)
-    return _around(estimate, error, (HOLDS, "measured sum", True))
-
-
-def _of_counts(asked: Grouped, sources: Sources) -> Figures:
-    table = grouped_counts(asked, sources)
-    found = [estimate for estimate, _ in table.figures(Measure(asked.kind, asked.numbers))]
-    return _tabled(
-        found, table.counted.limits, table.counted.basis, measured=sources.is_direct(asked.columns)
-    )
+def _groups(asked: Grouped, measure: Measure, sources: Sources) -> GroupedCounts | MeasuredFigures:
+    """The figures by group: those that a question of their own has measured, or those of counts."""
+    own = sources.measured_figures(measure, asked.by) if asked.where is None else None
+    return grouped_counts(asked, sources) if own is None else own
 
 
 def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
@@ -350,33 +383,19 @@ def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
     members = sources.members(asked.columns)
     where = EVERY_ROW
     if asked.where is not None:
-        layout = Layout.of(sources.columns.values())
+        layout = Layout.of(sources.columns)
         where = parts_of(condition_of(asked.where, layout), layout, Rules())
     return GroupedCounts(members, len(asked.by), sources.counted(asked.columns), where)
 
 
 def _quantiles(asked: Quantiles, sources: Sources) -> Computed:
     """Quantiles of each group, by the counts of bins up to each, or of their pieces."""
-    shares, finer = [float(share) for share in asked.at], _finer(asked, sources)
-    if finer is not None:
-        found = [finer.figure(number, share)[0] for number in range(finer.groups) for share in shares]
-        figures = _tabled(found, HOLDS, "measured", measured=True)
-    else:
-        table = grouped_counts(asked, sources)
-        measures = [Measure("quantile", asked.numbers, share) for share in shares]
-        found = [table.figure(number, each)[0] for number in range(table.groups) for each in measures]
-        counted = table.counted
-        figures = _tabled(found, counted.limits, counted.basis, measured=sources.is_direct(asked.columns))
+    measures = [Measure("quantile", asked.numbers, float(share)) for share in asked.at]
+    groups = _groups(asked, measures[0], sources)
+    found = [groups.figure(number, each)[0] for number in range(groups.groups) for each in measures]
+    figures = _tabled(found, groups.limits, groups.basis, measured=sources.is_direct(asked.columns))
     labels = {"quantile": [str(share) for share in asked.at]}
     return Computed(*_named(asked), sources.members(asked.by), labels, figures)
-
-
-def _finer(asked: Quantiles, sources: Sources) -> FinerQuantiles | None:
-    """Quantiles by counts of pieces of bins, if these were measured."""
-    measured = finer_counts_of(asked.columns, sources.provenance.finer)
-    if asked.where is not None or measured is None or not sources.measured(asked.columns):
-        return None
-    return FinerQuantiles(measured, sources.columns[measured.column], sources.direct)
 
 
 def _correlation(asked: Correlation, sources: Sources) -> Computed:
@@ -410,7 +429,7 @@ def _matrix(
         _tabled([estimate for estimate, _ in found], NONE, bases, measured=all_measured), interval=claims
     )
     labels = {"column": [a for a, _ in asked.cliques], "with": [b for _, b in asked.cliques]}
-    title = f"{asked.kind} of {_listed(asked.columns)}"
+    title = f"{asked.kind} of {listed(asked.columns)}"
     return Computed(title, (asked.kind, *asked.columns), (), labels, figures)
 
 
@@ -431,15 +450,17 @@ def _model(asked: Model, sources: Sources) -> Computed:
     fitted = fit(counted.cells)
     error = _error_of(fitted, design, counted)
     sound = all(_of_single_values(column) for column in members)
-    claim = _claim(Estimate(0.0, sound=sound), counted.limits) if np.isfinite(error).any() else NONE
-    coefficients = fitted.coefficients.ravel()
-    figures = _around(coefficients, error, (claim, counted.basis, sources.is_direct(clique)))
+    found = [
+        Estimate(value, value - Z95 * wide, value + Z95 * wide, wide, sound=sound)
+        for value, wide in zip(fitted.coefficients.ravel(), error, strict=True)
+    ]
+    figures = _tabled(found, counted.limits, counted.basis, measured=sources.is_direct(clique))
     terms = ["(intercept)", *design.terms]
     labels = {"term": terms * len(fitted.coefficients)}
     if asked.model == "logistic":
         of = target.codec.labels[1:] if classes == TWO else target.codec.labels
         labels = {"class": [label for label in of for _ in terms], **labels}
-    title = f"{asked.model} regression of {asked.target} on {_listed(asked.on)}"
+    title = f"{asked.model} regression of {asked.target} on {listed(asked.on)}"
     document = classifier(design, members, fitted) if asked.model == "logistic" else None
     return Computed(title, (asked.model, asked.target, "on", *asked.on), (), labels, figures, document)
 
@@ -462,13 +483,14 @@ def _error_of(fitted: Fitted, design: Design, counted: CountedCells) -> Numbers:
 
 
 COMPUTATIONS: Mapping[type[Asked], Callable[..., Computed]] = {
+    Crosstab: _crosstab,
     Count: _grouped,
     Sum: _grouped,
-    Mean: _grouped,
+    Mean: _mean,
     Variance: _grouped,
     Quantiles: _quantiles,
     Correlation: _correlation,
     Association: _association,
     Model: _model,
 }
-"""The computation of each kind of statistic; a plain mean and a crosstab have theirs in ``statistics``."""
+"""The computation of each kind of statistic."""

@@ -32,11 +32,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.calendar_codec import of_parts
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Call, Expression, references
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.public_marginals import PublicMarginals
+from dpsynth.columns.moment_parts import of_parts
 from dpsynth.columns.rules import Rules
 from dpsynth.columns.rules.obedience import satisfied
 from dpsynth.columns.rules.ranges import MOST_CELLS, Truth, possible
@@ -54,7 +53,6 @@ from dpsynth.statistics.estimates import (
     Unbiased,
     ratio,
 )
-from dpsynth.statistics.examined_estimates import Distances, ExaminedCells
 
 
 @runtime_checkable
@@ -366,35 +364,3 @@ class ModelCells:
         mine = self.cells.reshape(groups, -1)[number]
         moves = [float(weights @ (again.reshape(groups, -1)[number] - mine)) for again in self.refits]
         return Z95 * max(sqrt(float(np.mean(np.square(moves)))), float(np.abs(weights).max(initial=0.0)))
-
-
-def public_or_measured(public: PublicMarginals, direct: Unbiased, clique: Clique) -> CountedCells | None:
-    """The counts of a clique that is public or was measured together; None of any other.
-
-    Args:
-        public: the public marginals.
-        direct: the measured counts.
-        clique: the columns.
-    """
-    shares = public.shares(clique)
-    if shares is not None:
-        return PublicCells(shares, direct, public.rows)
-    return MeasuredCells(direct, clique) if direct.covers(clique) else None
-
-
-def examined(
-    cells: Numbers, clique: Clique, distances: Distances, direct: Unbiased, basis: str
-) -> ExaminedCells | None:
-    """The model's counts with errors by the exam; None if the exam doesn't have the clique.
-
-    Args:
-        cells: the model's counts.
-        clique: their columns.
-        distances: the distances of all examined cliques.
-        direct: the measured counts, which tell how well the number of rows is known.
-        basis: what the model rests on.
-    """
-    distance = distances.get(frozenset(clique))
-    if distance is None:
-        return None
-    return ExaminedCells(cells, distance, Z95 * sqrt(direct.cell_variance(())), basis)

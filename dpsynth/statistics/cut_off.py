@@ -20,17 +20,16 @@ Invariant: a pure function of answers and public facts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import noise_named
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.noises import noise_named
 from dpsynth.columns.measurement import Observation
 from dpsynth.columns.units_by_rows import UnitsByRows
 from dpsynth.model import error_of_total, estimated_total
@@ -218,21 +217,6 @@ class CutOff:
             f"{percent(rows.estimate)} (95 % interval: {percent(rows.low)} to {percent(rows.high)}); rows "
             f"beyond these come on top. Counts and sums of rows are too low by as much, and shares lean "
             f"towards {each}s with few rows."
-        )
-
-    @classmethod
-    def from_json(cls, written: Mapping[str, Any], near: Neighbours, kept: Kept) -> CutOff:
-        """The figures that the noisy numbers of a manifest's entry give.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is damaged.
-        """
-        asked = written["units_by_rows"]
-        first, values = tuple(map(int, asked["from_rows"])), np.array(asked["units"], dtype=np.int64)
-        if values.shape != (len(first),) or near.max_rows + 1 not in first:
-            raise ValueError("no numbers of units by their rows")
-        return cls(
-            UnitsByRows(first, values, noise_named(asked["noise"]).name, float(asked["scale"])), near, kept
         )
 
     def to_json(self) -> dict[str, object]:

@@ -9,11 +9,11 @@ Invariant: post-processing. All of it is made from noisy distances and public fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -231,13 +231,12 @@ def _resting_on(distance: float, stddev: float, wide: float) -> Distance:
     return Distance(max(distance, 0.0) + stddev, max(distance, 0.0) + wide)
 
 
-def distances_in(table: pd.DataFrame, facts: Mapping[str, Any] | None) -> dict[frozenset[str], Distance]:
-    """The same as ``Exam.by_columns``, from the published table and the manifest's facts."""
-    if table.empty or not facts:
-        return {}
+def distances_in(
+    table: pd.DataFrame, *, rows: int, standard_error: float, noise: str, scale: float
+) -> dict[frozenset[str], Distance]:
+    """The same as ``Exam.by_columns``, from the published table and the manifest's figures."""
     names = table[[name for name in table.columns if name.startswith("column_")]]
-    stddev = 2 * float(facts["rows"]) * float(facts["standard_error"])
-    wide = reach(str(facts["noise"]), float(facts["scale"]))
+    stddev, wide = 2 * float(rows) * standard_error, reach(noise, scale)
     cliques = (frozenset(c for c in row if isinstance(c, str) and c) for row in names.itertuples(index=False))
     values = table["distance"].to_numpy(dtype=np.float64).tolist()
     return {c: _resting_on(v, stddev, wide) for c, v in zip(cliques, values, strict=True)}

@@ -31,7 +31,7 @@ from math import log, pi, sqrt
 
 import numpy as np
 
-from dpsynth.statistics.estimates import ALL, HOLDS, LEAST_ROWS, Z95, Counts, Numbers, Place, ratio
+from dpsynth.statistics.estimates import ALL, HOLDS, LEAST_ROWS, Z95, Counts, Numbers, Place, Unbiased, ratio
 
 _TAIL = log(20)
 """Half the width of the 95 % interval of an error, by its expected size."""
@@ -73,6 +73,18 @@ class ExaminedCells:
     rows_reach: float
     basis: str = "model"
     limits: str = HOLDS
+
+    @staticmethod
+    def of(cells: Numbers, distance: Distance, direct: Unbiased, basis: str) -> ExaminedCells:
+        """The model's counts with errors by the exam.
+
+        Args:
+            cells: the model's counts.
+            distance: the measured distance of their columns.
+            direct: the measured counts, which tell how well the number of rows is known.
+            basis: what the model rests on.
+        """
+        return ExaminedCells(cells, distance, Z95 * sqrt(direct.cell_variance(())), basis)
 
     @cached_property
     def sizes(self) -> Numbers:

@@ -23,20 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column
-from dpsynth.columns.domain import Clique
 from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.sums import Steps
 from dpsynth.statistics import group_figures
-from dpsynth.statistics.estimates import Z95, Numbers, Unbiased, of_two_cells
+from dpsynth.statistics.estimates import HOLDS, Z95, Numbers, Unbiased, of_two_cells
 from dpsynth.statistics.group_figures import Contents, Estimate, Group
+from dpsynth.statistics.grouped_counts import Measure
 
 FILE = "finer_counts.json"
 """The noisy counts of pieces in a bundle."""
-
-
-def finer_counts_of(clique: Clique, finer: Sequence[FinerCounts]) -> FinerCounts | None:
-    """The finer counts that were measured for quantiles, by the columns of its groups and the column."""
-    return next((measured for measured in finer if measured.clique == clique), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +47,14 @@ class FinerQuantiles:
     measured: FinerCounts
     column: Column
     direct: Unbiased
+    basis: str = "measured"
+    limits: str = HOLDS
 
-    def figure(self, number: int, level: float) -> tuple[Estimate, float]:
+    def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
         """A quantile of a group, and the estimated number of rows that it rests on."""
         cells, every = self._cells[number], np.ones(self._bin.shape)
         group = Group(cells, every, every, every, self._reach)
-        return group_figures.quantile(group, level, self._contents), group.rows
+        return group_figures.quantile(group, measure.level, self._contents), group.rows
 
     @property
     def groups(self) -> int:

@@ -7,7 +7,7 @@ Invariant: post-processing. The columns of the groups come first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.statistics import group_figures
 from dpsynth.statistics.counted_cells import Condition, CountedCells
 from dpsynth.statistics.estimates import ALL, Numbers
@@ -61,6 +61,16 @@ class GroupedCounts:
     where: Condition = EVERY_ROW
 
     @property
+    def basis(self) -> str:
+        """The basis of the counts."""
+        return self.counted.basis
+
+    @property
+    def limits(self) -> str:
+        """The claim of the counts' intervals."""
+        return self.counted.limits
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Number of codes of each column."""
         return tuple(c.size for c in self.columns)
@@ -95,10 +105,6 @@ class GroupedCounts:
         if measure.kind == "quantile":
             return group_figures.quantile(shown, measure.level, one), shown.rows
         return _OF_NUMBERS[measure.kind](shown, one, *other), shown.rows
-
-    def figures(self, measure: Measure) -> Iterator[tuple[Estimate, float]]:
-        """The figure of each group."""
-        return (self.figure(number, measure) for number in range(self.groups))
 
     def grouping_error(self, number: int, name: str) -> float:
         """Largest mean distance of numbers from the expected number of their cells; NaN without rows."""

@@ -10,12 +10,12 @@ Invariant: errors count noise and sampling; the answers and the model stay in ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import hypot, sqrt
-from typing import cast
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from dpsynth.statistics.counted_cells import CountedCells
 from dpsynth.statistics.estimates import ALL, Z95, Counts, Numbers, Place
@@ -26,12 +26,12 @@ class SampledUnits:
     """A Poisson sample of the units.
 
     Attributes:
-        rate: probability with which a unit is in it.
+        rate: probability with which a unit is in the sample.
         rows_a_unit: the most rows of a unit that count.
     """
 
-    rate: float
-    rows_a_unit: int
+    rate: Annotated[float, Field(gt=0, lt=1)]
+    rows_a_unit: Annotated[int, Field(ge=1)]
 
     def variance(self, weights: Numbers, rows: Numbers) -> Numbers:
         """Variance by sampling of weighted sums along the last axis, in rows of the sample squared.
@@ -40,25 +40,6 @@ class SampledUnits:
         """
         expected = np.maximum(rows, 0.0) + 1.0
         return (1.0 - self.rate) * self.rows_a_unit * np.asarray((weights**2 * expected).sum(axis=-1))
-
-    def to_json(self) -> dict[str, object]:
-        """The manifest's entry."""
-        return {"rate": self.rate, "rows_a_unit": self.rows_a_unit}
-
-    @staticmethod
-    def from_json(found: object) -> SampledUnits | None:
-        """The value that ``to_json`` wrote; None for null.
-
-        Raises:
-            KeyError, TypeError, ValueError: ``to_json`` did not write it.
-        """
-        if found is None:
-            return None
-        facts = cast("Mapping[str, object]", found)
-        rate, rows = float(str(facts["rate"])), int(str(facts["rows_a_unit"]))
-        if not 0 < rate < 1 or rows < 1:
-            raise ValueError("a sample has a rate between 0 and 1, and rows")
-        return SampledUnits(rate, rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,12 +45,12 @@ Invariant: every field is a public fact: made of noisy answers and of the config
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil, floor, sqrt
 from typing import Literal
 
-from dpsynth.accounting.noises import noise_named
+from dpsynth.accounting.calibration import noise_named
 from dpsynth.columns.column import Column
 from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
 from dpsynth.figures import count
@@ -177,10 +177,6 @@ class DataWarning:
     def paragraph(self) -> str:
         """Finding and remedy."""
         return f"{self.sentence} {self.remedy}"
-
-    def to_json(self) -> dict[str, object]:
-        """The warning as plain JSON values."""
-        return asdict(self)
 
 
 MOSTLY = 0.5

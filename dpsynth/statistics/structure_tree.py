@@ -16,15 +16,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
-from typing import cast
+from typing import Annotated
+
+from pydantic import Field
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique
+from dpsynth.figures import listed
 from dpsynth.model import JunctionTree
 from dpsynth.page_templates import PairCell, PairMatrix, pair_matrix
 from dpsynth.statistics.exam import Basis
-from dpsynth.statistics.tables import listed
 from dpsynth.statistics.verdict import NO_VERDICT, USES, Verdict
 
 _NAMED = 3
@@ -109,18 +111,27 @@ class Branch:
     branches: tuple[Branch, ...] = ()
 
 
-def tree_facts(tree: JunctionTree, columns: Sequence[str]) -> list[dict[str, object]]:
-    """The junction tree of a model as plain JSON values, without the columns of groups.
+@dataclass(frozen=True)
+class TreeClique:
+    """A clique of a model's tree.
+
+    Attributes:
+        columns: its columns, in their order in the table.
+        on: the position of the clique that it hangs on; None where it hangs on none.
+    """
+
+    columns: Clique
+    on: Annotated[int, Field(ge=0)] | None
+
+
+def tree_cliques(tree: JunctionTree, columns: Sequence[str]) -> list[TreeClique]:
+    """The cliques of a model's junction tree, without the columns of groups.
 
     A clique that lies inside of the one it hangs on is left out, and what hung on it hangs there.
 
     Args:
         tree: the junction tree; a column of groups is named after the column of its values.
         columns: the columns of the release.
-
-    Returns:
-        One mapping a clique: its ``columns``, in their order in the table, and ``on``, the position of the
-        clique that it hangs on; None where it hangs on none.
     """
     order = {name: place for place, name in enumerate(columns)}
     of = {name: name if name in order else name.rpartition(" (groups")[0] for name in tree.domain.columns}
@@ -141,33 +152,28 @@ def tree_facts(tree: JunctionTree, columns: Sequence[str]) -> list[dict[str, obj
             continue
         kept.append(child)
     place = {clique: spot for spot, clique in enumerate(kept)}
-    found: list[dict[str, object]] = []
+    found: list[TreeClique] = []
     for clique in kept:
         above = inside[parents[clique]] if clique in parents else clique
         joined = above != clique and members[above] & members[clique]
-        found.append(
-            {
-                "columns": sorted(members[clique], key=order.__getitem__),
-                "on": place[above] if joined else None,
-            }
-        )
+        names = tuple(sorted(members[clique], key=order.__getitem__))
+        found.append(TreeClique(names, place[above] if joined else None))
     return found
 
 
-def branches_of(facts: Sequence[Mapping[str, object]]) -> tuple[Branch, ...]:
-    """The trees that ``tree_facts`` describes, the largest first.
+def branches_of(cliques: Sequence[TreeClique]) -> tuple[Branch, ...]:
+    """The trees of some cliques, the largest first.
 
-    >>> one, = branches_of([{"columns": ["a", "b"], "on": None}, {"columns": ["b", "c"], "on": 0}])
+    >>> one, = branches_of([TreeClique(("a", "b"), None), TreeClique(("b", "c"), 0)])
     >>> one.new, one.branches[0].shared, one.branches[0].new
     (('a', 'b'), ('b',), ('c',))
     """
-    cliques = [tuple(str(name) for name in cast(Sequence[object], fact["columns"])) for fact in facts]
     below: dict[int | None, list[int]] = {}
-    for spot, fact in enumerate(facts):
-        below.setdefault(cast("int | None", fact["on"]), []).append(spot)
+    for spot, one in enumerate(cliques):
+        below.setdefault(one.on, []).append(spot)
 
     def branch(spot: int, above: Clique) -> Branch:
-        clique = cliques[spot]
+        clique = cliques[spot].columns
         return Branch(
             tuple(name for name in clique if name in above),
             tuple(name for name in clique if name not in above),

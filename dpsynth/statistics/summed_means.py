@@ -21,16 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from dpsynth.columns.column import Column
-from dpsynth.columns.domain import Clique
 from dpsynth.columns.sums import Centring, MeasuredSums, Steps, variance_of_unknown
 from dpsynth.columns.tilts import Tilt, moved_steps
 from dpsynth.statistics.estimates import (
+    HOLDS,
     LEAST_ERRORS,
     LEAST_ROWS,
     Z95,
@@ -39,6 +40,8 @@ from dpsynth.statistics.estimates import (
     Unbiased,
     of_two_cells,
 )
+from dpsynth.statistics.group_figures import Estimate
+from dpsynth.statistics.grouped_counts import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +64,50 @@ class SummedMeans:
     cut_off: Numbers
 
 
-def sums_of(clique: Clique, sums: Sequence[MeasuredSums]) -> MeasuredSums | None:
-    """The sums that were measured for a mean, by the columns of its groups and the column averaged."""
-    return next((measured for measured in sums if measured.clique == clique), None)
+@dataclass(frozen=True, eq=False)
+class SummedGroups:
+    """Means and sums of a column by group.
+
+    Attributes:
+        sums: the measured sums, whose clique ``direct`` covers.
+        column: the column summed.
+        direct: estimates of counts from the answers alone.
+    """
+
+    sums: MeasuredSums
+    column: Column
+    direct: Unbiased
+    basis: str = "measured sum"
+    limits: str = HOLDS
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return self.sums.values.size
+
+    def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
+        """The mean or the sum of a group, and the estimated number of rows that it rests on."""
+        means = self._means
+        rows = float(means.rows[number])
+        if measure.kind == "mean":
+            value, low, high = (float(end[number]) for end in (means.mean, means.low, means.high))
+            return Estimate(value, low, high, float(means.error[number])), rows
+        value, error = (float(figure[number]) for figure in self._totals)
+        return Estimate(value, value - Z95 * error, value + Z95 * error, error), rows
+
+    def grouping_error(self, number: int, name: str) -> float:
+        """Largest distance of a mean from its estimate by what the limit cut off; NaN without rows."""
+        del name
+        return float(self._means.cut_off[number])
+
+    @cached_property
+    def _means(self) -> SummedMeans:
+        return summed_means(self.sums, self.column, self.direct)
+
+    @cached_property
+    def _totals(self) -> tuple[Numbers, Numbers]:
+        totals, errors = total_of_sums(self.sums, self.column, self.direct)
+        return totals, np.broadcast_to(errors, totals.shape)
 
 
 def summed_means(measured: MeasuredSums, column: Column, direct: Unbiased) -> SummedMeans:

@@ -9,54 +9,48 @@ Invariant: post-processing. Nothing here has seen the private table.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from math import isnan, nan
-from typing import Protocol, runtime_checkable
+from math import prod
 
 import numpy as np
 import pyarrow as pa
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, as_json
+from dpsynth.config.statistic_kinds import Asked, Mean
 from dpsynth.errors import ConfigError
-from dpsynth.statistics.computations import COMPUTATIONS, Computed
-from dpsynth.statistics.estimates import HOLDS, NONE, Z95, Marginals, Numbers, Unbiased
-from dpsynth.statistics.grouped_counts import GroupedCounts, Measure
-from dpsynth.statistics.provenance import ANSWERS_ALONE, Provenance, Sources, file_name
-from dpsynth.statistics.summed_means import SummedMeans, summed_means, sums_of
+from dpsynth.statistics.computations import COMPUTATIONS, Computed, counts
+from dpsynth.statistics.estimates import NONE
+from dpsynth.statistics.sources import Sources
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
 _FIGURES |= frozenset(("rows", "grouping_error", "basis", "limits", "quantile", "standard_deviation"))
 
 
-@runtime_checkable
-class CrosstabRequest(Protocol):
-    """A request for counts by several columns."""
-
-    @property
-    def crosstab(self) -> Clique:
-        """The columns."""
-        ...
+_LONGEST_PART = 40
 
 
-@runtime_checkable
-class MeanRequest(Protocol):
-    """A request for the mean of a column, over all rows or by group."""
-
-    @property
-    def mean(self) -> str:
-        """The column averaged."""
-        ...
-
-    @property
-    def by(self) -> Clique | str | None:
-        """The column whose values make the groups, if any."""
-        ...
+def _plain_letters(text: str) -> str:
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9_]+", "_", ascii_text).strip("_")[:_LONGEST_PART] or "column"
 
 
-StatisticRequest = CrosstabRequest | MeanRequest | Asked
+def file_name(parts: Iterable[str], taken: Set[str]) -> str:
+    """A name of ASCII letters, digits, "_" and "-", differing from those taken in more than case.
+
+    >>> file_name(["crosstab", "age", "a/b"], {"crosstab-age-A_b"})
+    'crosstab-age-a_b-2'
+    """
+    stem = "-".join(map(_plain_letters, parts))
+    used = {name.casefold() for name in taken}
+    name, number = stem, 1
+    while name.casefold() in used:
+        number += 1
+        name = f"{stem}-{number}"
+    return name
 
 
 _OF_ROWS = ("one_way", "crosstab", "count", "sum")
@@ -115,135 +109,54 @@ class StatisticTable:
         return tuple(self.table.column_names[: self.table.column_names.index("estimate")])
 
 
-def compute_statistics(
-    requests: Sequence[StatisticRequest],
-    columns: Sequence[Column],
-    direct: Unbiased,
-    model: Marginals,
-    replicates: Sequence[Marginals],
-    *,
-    provenance: Provenance = ANSWERS_ALONE,
-) -> tuple[StatisticTable, ...]:
+def compute_statistics(requests: Sequence[Asked], sources: Sources) -> tuple[StatisticTable, ...]:
     """The one-way table of every column, then the requested tables in their order.
-
-    Args:
-        requests: crosstabs and means.
-        columns: the table's columns, in order.
-        direct: estimates from the answers alone, for columns that were measured together.
-        model: the fitted model, for all other columns.
-        replicates: refits to fresh noise, which give the errors of the model's tables; without any, those
-            errors are null.
-        provenance: what tables rest on beside the noisy counts.
 
     Raises:
         ConfigError: a request names an undeclared column, a column twice, or the mean of a
             column without numbers.
     """
-    named = {column.name: column for column in columns}
-    everything = _Tables(Sources(named, direct, model, replicates, provenance))
     tables: dict[str, StatisticTable] = {}
-    for column in columns:
-        table = everything.counts("one_way", (column.name,), tables.keys())
+    for column in sources.columns:
+        found = counts((column.name,), sources, alone=True)
+        table = _table("one_way", (column.name,), found, tables.keys())
         tables[table.name] = table
     for request in requests:
-        table = everything.requested(request, tables.keys())
+        _check(request, sources.named)
+        found = COMPUTATIONS[type(request)](request, sources)
+        table = _table(request.kind, request.columns, found, tables.keys(), request.stated)
         tables[table.name] = table
     return tuple(tables.values())
 
 
-@dataclass(frozen=True)
-class _Tables:
-    sources: Sources
-
-    @property
-    def columns(self) -> Mapping[str, Column]:
-        return self.sources.columns
-
-    def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
-        if isinstance(request, Asked) and not _plain(request):
-            self.checked(request.columns)
-            return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
-        if isinstance(request, MeanRequest):
-            by = (request.by,) if isinstance(request.by, str) else request.by or ()
-            return self.means(request.mean, by, taken)
-        assert isinstance(request, CrosstabRequest)
-        return self.counts("crosstab", tuple(request.crosstab), taken)
-
-    def checked(self, clique: Clique) -> tuple[Column, ...]:
-        unknown = [name for name in clique if name not in self.columns]
-        if unknown or not clique or len(set(clique)) < len(clique):
-            detail = f"no column is named {unknown[0]!r}" if unknown else "each column must be named once"
-            raise ConfigError(f"The statistic over {', '.join(clique) or 'nothing'} can't be made: {detail}.")
-        return tuple(self.columns[name] for name in clique)
-
-    def counts(self, kind: str, clique: Clique, taken: Set[str]) -> StatisticTable:
-        members = self.checked(clique)
-        counted = self.sources.counted(clique)
-        found = counted.figures
-        figures = _with_interval(found.rows, found.error)
-        if kind == "one_way":
-            figures |= {"share": found.share, "share_standard_error": found.share_error}
-        return StatisticTable(
-            name=file_name((kind, *clique), taken),
-            title=listed(clique),
-            kind=kind,
-            columns=clique,
-            table=_table(members, figures, counted.limits, counted.basis),
-            measured=self.sources.is_direct(clique),
-        )
-
-    def means(self, of: str, by: Clique, taken: Set[str]) -> StatisticTable:
-        clique = (*by, of)
-        members = self.checked(clique)
-        if members[-1].centres is None or members[-1].codec.half_widths is None:
-            raise ConfigError(f"The mean of {of} can't be made: its values are not numbers.")
-        summed = sums_of(clique, self.sources.provenance.sums)
-        counted = self.sources.counted(clique)
-        if summed is not None and self.sources.measured(clique):
-            figures = _summed(summed_means(summed, members[-1], self.sources.direct))
-            limits, basis = HOLDS, "measured sum"
-        else:
-            figures = _of_counts(GroupedCounts(members, len(by), counted), of)
-            limits, basis = counted.limits, counted.basis
-        return StatisticTable(
-            name=file_name(("mean", of, *(("by", *by) if by else ())), taken),
-            title=f"{of} by {by[0]}" if by else f"mean of {of}",
-            kind="mean",
-            columns=clique,
-            table=_table(members[:-1], figures, limits, basis),
-            measured=self.sources.is_direct(clique),
-        )
+def _check(request: Asked, columns: Mapping[str, Column]) -> None:
+    clique = request.columns
+    unknown = [name for name in clique if name not in columns]
+    if unknown or not clique or len(set(clique)) < len(clique):
+        detail = f"no column is named {unknown[0]!r}" if unknown else "each column must be named once"
+        raise ConfigError(f"The statistic over {', '.join(clique) or 'nothing'} can't be made: {detail}.")
+    of = columns[request.mean] if isinstance(request, Mean) else None
+    if of is not None and (of.centres is None or of.codec.half_widths is None):
+        raise ConfigError(f"The mean of {of.name} can't be made: its values are not numbers.")
 
 
-def _summed(found: SummedMeans) -> dict[str, Numbers]:
-    return {
-        "estimate": found.mean,
-        "standard_error": found.error,
-        "low": found.low,
-        "high": found.high,
-        "rows": found.rows,
-        "grouping_error": found.cut_off,
-    }
-
-
-def _plain(request: Asked) -> bool:
-    """True for a crosstab, and for a mean of all rows by one column at most."""
-    mean = isinstance(request, Mean) and request.where is None and len(request.by) <= 1
-    return mean or isinstance(request, Crosstab)
-
-
-def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTable:
-    """The table of a computed statistic: labels of groups, further labels, figures, claim and basis."""
+def _table(
+    kind: str,
+    columns: Clique,
+    computed: Computed,
+    taken: Set[str],
+    asked: Mapping[str, object] | None = None,
+) -> StatisticTable:
+    """The table of what was computed: labels of groups, further labels, figures, claim and basis."""
     figures, members = computed.figures, computed.members
     shape = tuple(member.size for member in members)
-    groups = int(np.prod(shape, dtype=np.int64))
+    groups, rows = prod(shape), len(figures.estimate)
     cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
-    each = len(figures.estimate) // groups
-    labels = {
-        name: pa.array(np.repeat(np.array(member.labels, dtype=object)[codes], each), pa.string())
+    arrays = {
+        name: pa.array(member.labels, pa.string()).take(pa.array(np.repeat(codes, rows // groups)))
         for name, member, codes in zip(names_beside_figures(members), members, cells, strict=True)
     }
-    labels |= {name: pa.array(list(texts) * groups, pa.string()) for name, texts in computed.labels.items()}
+    arrays |= {name: pa.array(list(texts) * groups, pa.string()) for name, texts in computed.labels.items()}
     numbers = {
         "estimate": figures.estimate,
         "standard_error": figures.error,
@@ -251,65 +164,19 @@ def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTa
         "high": figures.high,
         **figures.more,
     }
-    rows = len(figures.estimate)
-    bases = [figures.basis] * rows if isinstance(figures.basis, str) else list(figures.basis)
-    arrays = labels | {
-        name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()
-    }
-    # A figure without an end has no interval to claim anything of.
-    stated = [figures.interval] * rows if isinstance(figures.interval, str) else figures.interval
-    claims = [claim if np.isfinite(low) else NONE for claim, low in zip(stated, figures.low, strict=True)]
-    arrays |= {"limits": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
+    arrays |= {name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()}
+    bases = [figures.basis] * rows if isinstance(figures.basis, str) else figures.basis
+    arrays |= {"limits": pa.array(figures.interval, pa.string()), "basis": pa.array(bases, pa.string())}
     return StatisticTable(
         name=file_name(computed.name, taken),
         title=computed.title,
-        kind=request.kind,
-        columns=request.columns,
+        kind=kind,
+        columns=columns,
         table=pa.table(arrays),
         measured=figures.measured,
         document=computed.document,
-        asked=as_json(request),
+        asked=asked,
     )
-
-
-def _of_counts(counts: GroupedCounts, of: str) -> dict[str, Numbers]:
-    """Figures of means that follow from counts; a mean may lie off by the grouping error beside its noise."""
-    found = [
-        (*counts.figure(g, Measure("mean", (of,))), counts.grouping_error(g, of))
-        for g in range(counts.groups)
-    ]
-    rows = [(f.value, f.error, f.low, f.high, n, nan if isnan(f.value) else wide) for f, n, wide in found]
-    names = ("estimate", "standard_error", "low", "high", "rows", "grouping_error")
-    return dict(zip(names, np.array(rows, dtype=np.float64).reshape(-1, len(names)).T, strict=True))
-
-
-def _with_interval(rows: Numbers, error: Numbers) -> dict[str, Numbers]:
-    """Figures of counts. Where noise has taken one below zero, the upper end is that of a count of 0."""
-    return {
-        "estimate": rows,
-        "standard_error": error,
-        "low": np.maximum(rows - Z95 * error, 0.0),
-        "high": np.maximum(rows, 0.0) + Z95 * error,
-    }
-
-
-def _table(members: Sequence[Column], figures: Mapping[str, Numbers], limits: str, basis: str) -> pa.Table:
-    shape = tuple(member.size for member in members)
-    cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
-    labels = [pa.array(m.labels, pa.string()).take(pa.array(c)) for m, c in zip(members, cells, strict=True)]
-    numbers = [pa.array(values, pa.float64(), from_pandas=True) for values in figures.values()]
-    stated = [pa.repeat(words, len(numbers[0])) for words in (limits, basis)]
-    names = [*names_beside_figures(members), *figures, "limits", "basis"]
-    return pa.Table.from_arrays([*labels, *numbers, *stated], names=names)
-
-
-def listed(names: Clique) -> str:
-    """Names as a list in words.
-
-    >>> listed(("age", "sex", "city"))
-    'age, sex and city'
-    """
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def names_beside_figures(members: Iterable[Column]) -> list[str]:

@@ -26,24 +26,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from math import log, pi, sqrt
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
-from dpsynth.figures import count
+from dpsynth.figures import count, listed
 from dpsynth.page_templates import MOST_SHOWN
 from dpsynth.statistics.cut_off import CutOff
 from dpsynth.statistics.estimates import Z95
 from dpsynth.statistics.exam import Basis, Exam
-from dpsynth.statistics.tables import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,10 +99,10 @@ class Judgement:
     columns: tuple[str, ...]
     verdict: Use
     why: str
-    error: float | None = None
+    error: Annotated[float, Field(ge=0)] | None = None
     basis: str = ""
-    beyond_noise: float = 0.0
-    changed: float = 0.0
+    beyond_noise: Annotated[float, Field(ge=0, le=1)] = 0.0
+    changed: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @property
     def name(self) -> str:
@@ -113,22 +113,6 @@ class Judgement:
     def rank(self) -> tuple[int, float]:
         """Sorts by verdict, then by error, the worst last."""
         return USES.index(self.verdict), self.error or 0.0
-
-    def to_json(self) -> dict[str, object]:
-        """The verdict as the manifest has it."""
-        return asdict(self) | {"columns": list(self.columns)}
-
-    @classmethod
-    def from_json(cls, written: Mapping[str, Any]) -> Judgement:
-        """The verdict that a manifest has.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is damaged.
-        """
-        found = cls(**{**written, "columns": tuple(map(str, written["columns"]))})
-        if found.verdict not in USES:
-            raise ValueError("no verdict")
-        return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,25 +180,6 @@ class Verdict:
     def __repr__(self) -> str:
         """The lines."""
         return "\n".join(self.lines)
-
-    def to_json(self) -> dict[str, object]:
-        """The verdict as the manifest has it."""
-        return {
-            "in_words": list(self.lines),
-            "columns": [one.to_json() for one in self.columns],
-            "pairs": [one.to_json() for one in self.pairs],
-            "rows": self.rows,
-        }
-
-    @classmethod
-    def from_json(cls, written: Mapping[str, Any]) -> Verdict:
-        """The verdict that a manifest has.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is damaged.
-        """
-        columns, pairs = (tuple(map(Judgement.from_json, written[of])) for of in ("columns", "pairs"))
-        return cls(columns, pairs, str(written.get("rows", "")))
 
 
 NO_VERDICT = Verdict((), ())

@@ -29,16 +29,9 @@ from dpsynth.columns.domain import Clique, subsets
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Fit, Triangulation
 from dpsynth.plan.questions import Door
-from dpsynth.plan.steps import Shares, StrategyOutline
-from dpsynth.strategy.candidates import (
-    closure,
-    fitting,
-    measure_all,
-    most_cells,
-    overlap,
-    penalty,
-    whole_weights,
-)
+from dpsynth.plan.spending import Shares, StrategyOutline
+from dpsynth.strategy.allocation import measure_all, penalty, whole_weights
+from dpsynth.strategy.candidates import closure, fitting, most_cells, overlap
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 _ROUNDS_A_COLUMN: Mapping[float, int] = {0.5: 4, 1.0: 1}

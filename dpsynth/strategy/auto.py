@@ -36,9 +36,10 @@ from dpsynth.columns.measurement import mean_absolute_error
 from dpsynth.model import Triangulation, denoised_answers, posteriors
 from dpsynth.model.denoising import LEAST_CELLS as LEAST_DENOISED
 from dpsynth.plan.questions import Door
-from dpsynth.plan.steps import Shares, StrategyOutline
-from dpsynth.strategy import gain
-from dpsynth.strategy.beside_the_tree import (
+from dpsynth.plan.spending import Shares, StrategyOutline
+from dpsynth.strategy.allocation import Split, Trade, penalty, shared, whole_weights
+from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, with_blocks
+from dpsynth.strategy.second_round import (
     LATER,
     LEAST_OUTSIDE,
     Measured,
@@ -49,8 +50,6 @@ from dpsynth.strategy.beside_the_tree import (
     triples_would_tell,
     with_pairs_beside,
 )
-from dpsynth.strategy.candidates import MOST_CELLS, blocks, most_cells, penalty, whole_weights, with_blocks
-from dpsynth.strategy.forest import Forest
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 Floats = NDArray[np.float64]
@@ -271,7 +270,7 @@ class Auto:
 STRATEGY: type[Strategy] = Auto
 
 
-def _trade(door: Door, problem: Problem, choosing: Fraction) -> gain.Trade:
+def _trade(door: Door, problem: Problem, choosing: Fraction) -> Trade:
     """The trade of cost for error, and the cost at which each column was measured before."""
     power = door.measure.error_power
     budget, columns = door.remaining - choosing, problem.domain.columns
@@ -287,12 +286,12 @@ def _trade(door: Door, problem: Problem, choosing: Fraction) -> gain.Trade:
             known[m.clique[0]] += float((unit / error) ** (1 / power))
     values = np.array(problem.values.shape(columns), dtype=np.float64)
     merged = np.maximum(values - np.array(problem.domain.shape(columns)), 0.0)
-    return gain.Trade(
+    return Trade(
         unit, power, float(budget), np.array([known[c] for c in columns]), weights * values, weights * merged
     )
 
 
-def _bound(trade: gain.Trade, problem: Problem) -> int:
+def _bound(trade: Trade, problem: Problem) -> int:
     """Largest number of cells of the model: as many as the noise allows, beside the cliques given before."""
     error = trade.error(trade.budget / float(MEASURED_A_COLUMN * len(problem.domain.columns)))
     worthwhile = int(CELLS_A_SIGNAL * problem.start.model.total / error)
@@ -301,7 +300,7 @@ def _bound(trade: gain.Trade, problem: Problem) -> int:
     return min(problem.max_cells, known + max(LEAST_CELLS, 2 * alone, worthwhile))
 
 
-def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade, choosing: Fraction) -> Floats:
+def _distances(door: Door, problem: Problem, pairs: Pairs, trade: Trade, choosing: Fraction) -> Floats:
     """Distance of each pair from independence, in rows: noisy if it was chosen, otherwise assumed."""
     model, count = problem.start.model, len(pairs.cliques)
     if count == 0:
@@ -362,12 +361,12 @@ class _Grown:
     """
 
     chosen: NDArray[np.intp]
-    split: gain.Shares
+    split: Split
     inside: float
     outside: float
 
 
-def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: gain.Trade, bound: int) -> _Grown:
+def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: Trade, bound: int) -> _Grown:
     """The pairs to measure, and the shares of the budget for them and for the columns."""
     weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
     sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
@@ -377,7 +376,7 @@ def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: gain.Trade,
         gains = trade.gains(weighted, pairs.burdens, price)
         chosen, full = _tree(problem, pairs, joining, gains, bound)
         members = [(int(pairs.first[i]), int(pairs.second[i])) for i in chosen.tolist()]
-        split = gain.shared(trade, sizes, members, pairs.weights[chosen])
+        split = shared(trade, sizes, members, pairs.weights[chosen])
         if not full:
             break
         price = split.price

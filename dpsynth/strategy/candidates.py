@@ -1,40 +1,11 @@
-"""Candidate cliques of a strategy, their weights and penalties, and those that fit in the model.
+"""Candidate cliques of a strategy, and the capacity of a model for them.
 
 Invariant: all of it is made of public facts, so a list of candidates reveals nothing of the table.
-
-The remaining capacity of a junction tree, asked for thousands of cliques after every step.
-
-The growth that each clique would bring is remembered. It is computed anew only if twice as much would
-not fit. A clique that does not fit then is excluded for good. So ``fits`` may be wrong for a clique whose
-growth has more than doubled since; ``add`` refuses such a clique.
-
-Invariant: the tree that a fit finds for the added cliques has at most ``max_cells`` cells, or as
-many as at the start.
-
-Allocation of a budget among marginals that are measured together.
-
-A cell measured at a cost B has an expected error of c B^-p: p = 1/2 for Gaussian noise, and for
-Laplace noise under zCDP; p = 1 for Laplace noise in pure epsilon. Among all costs B_i of the same sum, the
-sum of weight_i cells_i B_i^-p is least for B_i ~ (weight_i cells_i)^(1/(1+p)), where its derivatives are
-equal. So with B_i ~ (weight_i cells_i sqrt(2/pi))^(2/3) for Gaussian noise.
-
-Invariant: every share is positive, even for pairs that the workload leaves out.
-
-Blocks: one marginal of several small columns in place of many of their pairs.
-
-The six pairs of four binary columns have 24 cells, and the four columns together have 16. A sum of four
-of these 16 is as good as a pair's cell, at a quarter of the cost. Blocks also show the dependence of
-three columns, which pairs do not. So chosen pairs whose columns have few places are measured by blocks
-that hold them.
-
-Invariant: all pairs of a block were chosen. So a block lies within a clique of every junction tree
-that holds the pairs, as any clique of a graph does in its triangulations, and adds no cell to the model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import comb, prod
@@ -42,17 +13,73 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
-from dpsynth.plan.questions import Door
-from dpsynth.strategy.strategy import Problem, Selection
+
+Positions = NDArray[np.intp]
+"""Columns, each by its place in the table."""
+
+
+class Forest:
+    """A forest of column pairs, and the size of its junction tree; at first it has no pairs.
+
+    Columns are given by their places, and all pairs are treated at once, because a choice is made among
+    thousands of them.
+
+    Invariant: the junction tree of a forest consists of its pairs and its lone columns, so its cells are
+    known without a search. The same holds beside other cliques: a pair that joins two components is a clique
+    of its own, whatever the components are.
+    """
+
+    def __init__(self, sizes: Sequence[int], given: Sequence[Sequence[int]] = (), cells: int = 0) -> None:
+        """The forest without pairs.
+
+        Args:
+            sizes: number of places of each column.
+            given: cliques that the junction tree holds besides, none empty.
+            cells: cells of a junction tree of these cliques and of all columns in none of them. It is
+                needed only if there are such cliques.
+        """
+        self._sizes = np.array(sizes, dtype=np.int64)
+        self._alone = self._sizes.copy()
+        self._component = np.arange(len(sizes))
+        self._cells = cells if given else int(self._sizes.sum())
+        for first, *others in given:
+            for column in others:
+                self._alone[[first, column]] = 0
+                self._connect(first, column)
+
+    def join(self, a: int, b: int) -> None:
+        """Add a pair of columns."""
+        self._cells = int(self.cells_with(a, b))
+        self._alone[[a, b]] = 0
+        self._connect(a, b)
+
+    def _connect(self, a: int, b: int) -> None:
+        self._component[self._component == self._component[b]] = self._component[a]
+
+    def disconnected(self, first: Positions | int, second: Positions | int) -> NDArray[np.bool_]:
+        """Pairs of columns that no path joins: one truth value for each pair (first, second)."""
+        return np.asarray(self._component[first] != self._component[second])
+
+    def cells_with(self, first: Positions | int, second: Positions | int) -> NDArray[np.int64]:
+        """Cells of the junction tree with one more pair, for each disconnected pair (first, second)."""
+        added = self._sizes[first] * self._sizes[second]
+        return np.asarray(self._cells + added - self._alone[first] - self._alone[second])
 
 
 class Capacity:
-    """A junction tree that grows clique by clique, up to a bound."""
+    """A junction tree that grows clique by clique, up to a bound.
+
+    It is asked for thousands of cliques after each step, so the growth that each would bring is remembered,
+    and computed anew only if twice as much would not fit. A clique that does not fit then is excluded for
+    good. So ``fits`` may be wrong for a clique whose growth has more than doubled since; ``add`` refuses such
+    a clique.
+
+    Invariant: the tree that a fit finds for the added cliques has at most ``max_cells`` cells, or as many as
+    at the start.
+    """
 
     def __init__(
         self, domain: Domain, given: Iterable[Clique], max_cells: int, beside: Iterable[Clique] = ()
@@ -102,57 +129,6 @@ class Capacity:
         return True
 
 
-UNASKED = 1 / 16
-"""Weight of a pair that the workload leaves out; the average pair has 1."""
-
-
-def importance(workload: Workload, clique: Clique) -> float:
-    """Weight of a row of error in a measured clique: the mean weight of its pairs; 1 for a column."""
-    pairs = list(combinations(clique, 2))
-    if not pairs:
-        return 1.0
-    return max(sum(map(workload.weight, pairs)) / len(pairs), UNASKED)
-
-
-def burden(measure: Measure, weighted_cells: float) -> float:
-    """A clique's relative share of a common budget: (weight x cells)^(1/(1+p))."""
-    return float(weighted_cells ** (1 / (1 + measure.error_power)))
-
-
-def cost_weights(problem: Problem, measure: Measure, cliques: Sequence[Clique]) -> list[Fraction]:
-    """The relative share of each clique in a common budget: a positive number."""
-    return [
-        Fraction(burden(measure, importance(problem.workload, c) * problem.domain.cells(c))) for c in cliques
-    ]
-
-
-def measure_all(
-    door: Door,
-    problem: Problem,
-    cliques: Sequence[Clique],
-    before: Sequence[tuple[Clique, Measurement | None]] = (),
-) -> Selection:
-    """The selection of some cliques, measured with all of the remaining budget, each at its share.
-
-    If there are no cliques, the single columns are measured once more, so that nothing is left over.
-
-    Args:
-        door: the curator's answers.
-        problem: the problem of the strategy.
-        cliques: the cliques to measure.
-        before: cliques and answers that were measured before; they are part of the selection.
-    """
-    earlier = tuple(c for c, _ in before), tuple(m for _, m in before)
-    if not cliques:
-        columns = problem.values.columns
-        parts = [Fraction(burden(door.measure, problem.values.cells((c,)))) for c in columns]
-        singles = door.singles(columns, door.remaining, parts)
-        return Selection(*earlier, singles=tuple(m for m in singles if m is not None))
-    parts = cost_weights(problem, door.measure, cliques)
-    answers = door.marginals(cliques, door.remaining, parts)
-    return Selection((*earlier[0], *cliques), (*earlier[1], *answers))
-
-
 MOST_CELLS = 16
 """Cells of a block."""
 
@@ -162,6 +138,12 @@ _MOST_BLOCKS = 20_000
 
 def blocks(domain: Domain, pairs: Sequence[Clique]) -> tuple[Clique, ...]:
     """Blocks of three columns or more that hold every triple of columns of which all pairs were chosen.
+
+    A block is one marginal of several small columns in place of many of their pairs. The six pairs of four
+    binary columns have 24 cells, and the four columns together have 16: a sum of four of these is as good as
+    a pair's cell, at a quarter of the cost. Blocks also show the dependence of three columns, which pairs do
+    not. A block lies within a clique of every junction tree that holds its pairs, so it adds no cell to the
+    model.
 
     Only triples that fit in a block count. The cover is greedy: the next block is the one that holds most of
     the triples that no block holds yet. It has at most 1 + ln m times as many blocks as needed, m being the
@@ -235,31 +217,6 @@ def with_blocks(
         for i in of_pair:
             gained[i] += cost / len(of_pair)
     return [*kept, *found], [*alone, *gained]
-
-
-_FARTHEST = 1 << 40
-"""The largest penalty in rows. A door takes no larger one, and a larger one could not matter."""
-
-_FINEST = 1000
-"""The largest whole weight; the other weights are rounded to thousandths of it."""
-
-
-def whole_weights(weights: Sequence[float] | NDArray[np.float64]) -> list[int]:
-    """Weights as whole numbers, so that a weighted score has an exact sensitivity: the largest of them.
-
-    Equal weights become 1. Otherwise a weight becomes thousandths of the largest, and 0 only if it was 0.
-    """
-    given = np.asarray(weights, dtype=np.float64)
-    most = given.max(initial=0.0)
-    if most <= 0 or given.min() == most:
-        return [1] * len(given)
-    rounded = np.maximum(np.rint(given * (_FINEST / most)), given > 0)
-    return [int(w) for w in rounded]
-
-
-def penalty(error: float, cells: int) -> int:
-    """The expected L1 error, in whole rows, of a marginal whose cells have this error each."""
-    return round(min(error * cells, _FARTHEST))
 
 
 def closure(workload: Workload, limit: int) -> list[Clique]:

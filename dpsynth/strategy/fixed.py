@@ -14,8 +14,8 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model import Triangulation
 from dpsynth.plan.questions import Door
-from dpsynth.plan.steps import Shares, StrategyOutline
-from dpsynth.strategy.candidates import measure_all
+from dpsynth.plan.spending import Shares, StrategyOutline
+from dpsynth.strategy.allocation import measure_all
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 _SHARES = Shares(Fraction(1, 4), Fraction(0), Fraction(3, 4))

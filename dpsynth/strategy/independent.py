@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique
 from dpsynth.plan.questions import Door
-from dpsynth.plan.steps import Shares, StrategyOutline
+from dpsynth.plan.spending import Shares, StrategyOutline
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique
 from dpsynth.plan.questions import Door
-from dpsynth.plan.steps import Shares, StrategyOutline
-from dpsynth.strategy.candidates import UNASKED, measure_all, penalty, whole_weights
-from dpsynth.strategy.forest import Forest
+from dpsynth.plan.spending import Shares, StrategyOutline
+from dpsynth.strategy.allocation import UNASKED, measure_all, penalty, whole_weights
+from dpsynth.strategy.candidates import Forest
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 _SHARES = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))

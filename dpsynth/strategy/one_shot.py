@@ -28,22 +28,14 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import LAPLACE, noise_named
 from dpsynth.accounting.measures import Measure
-from dpsynth.accounting.noises import LAPLACE, noise_named
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.workload import Workload
 from dpsynth.plan.questions import Door
-from dpsynth.plan.steps import Shares, StrategyOutline
-from dpsynth.strategy.candidates import (
-    Capacity,
-    burden,
-    closure,
-    importance,
-    measure_all,
-    most_cells,
-    penalty,
-    whole_weights,
-)
+from dpsynth.plan.spending import Shares, StrategyOutline
+from dpsynth.strategy.allocation import burden, importance, measure_all, penalty, whole_weights
+from dpsynth.strategy.candidates import Capacity, closure, most_cells
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 MOST_ASKED = 3000

@@ -24,8 +24,9 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.plan.questions import Door
-from dpsynth.plan.steps import Shares, StrategyOutline
-from dpsynth.strategy.candidates import Capacity, importance, measure_all, most_cells, penalty, whole_weights
+from dpsynth.plan.spending import Shares, StrategyOutline
+from dpsynth.strategy.allocation import importance, measure_all, penalty, whole_weights
+from dpsynth.strategy.candidates import Capacity, most_cells
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
 THETA = 4

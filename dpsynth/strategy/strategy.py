@@ -15,7 +15,7 @@ from dpsynth.columns.measurement import Measurement, Observation
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Fit, FitOptions, estimate
 from dpsynth.plan.questions import Door
-from dpsynth.plan.steps import Outline
+from dpsynth.plan.spending import Outline
 
 
 @dataclass(frozen=True)

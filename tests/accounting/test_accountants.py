@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting import measures as gaussian_dp
 from dpsynth.accounting import measures as zero_concentrated
-from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.amount import float_down, float_up
+from dpsynth.accounting.calibration import exponential_within, gaussian_within
+from dpsynth.accounting.composition import compose
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, gdp_budget, gdp_epsilon, zcdp_budget, zcdp_epsilon
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.scales import exponential_within, gaussian_within
 from tests.examples import examples
 
 NEAR = Neighbours("add_remove", "id", 4)

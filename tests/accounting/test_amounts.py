@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.cost import NOTHING, Cost
+from dpsynth.accounting.composition import NOTHING, Cost
 
 ONE, TWO, THREE = Fraction(1), Fraction(2), Fraction(3)
 

@@ -8,13 +8,17 @@ from math import erfc, exp, sqrt
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.calibration import Calibration
-from dpsynth.accounting.cost import spent
-from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
+from dpsynth.accounting.calibration import GAUSSIAN, LAPLACE, NOISES, Calibration, Noise, noise_named
+from dpsynth.accounting.composition import spent
+from dpsynth.accounting.events import (
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    SelectionEvent,
+    ThresholdEvent,
+)
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.noises import GAUSSIAN, LAPLACE, NOISES, Noise, noise_named
-from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 
 NEAR = [
     Neighbours("add_remove"),

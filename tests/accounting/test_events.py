@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.accounting.calibration import exponential_within, gaussian_within, laplace_within
 from dpsynth.accounting.events import (
     ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
+    SelectionEvent,
+    ThresholdEvent,
     from_json,
     mechanism_of,
     to_json,
 )
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
-from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.accounting.scales import exponential_within, gaussian_within, laplace_within
 from tests.examples import examples
 
 SETTING = examples(300)

@@ -7,16 +7,16 @@ from fractions import Fraction
 
 import pytest
 
-from dpsynth.accounting.accountants import amount_of, compose
-from dpsynth.accounting.events import Event
-from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
-from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.scales import (
+from dpsynth.accounting.calibration import (
     exponential_within,
     gaussian_within,
     laplace_within,
     threshold_within,
 )
+from dpsynth.accounting.composition import amount_of, compose
+from dpsynth.accounting.events import Event
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
+from dpsynth.accounting.neighbours import Neighbours
 
 NEAR = Neighbours("add_remove")
 DELTA = Fraction(1, 10**6)

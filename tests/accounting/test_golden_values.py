@@ -9,20 +9,20 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpsynth.accounting.advanced import (
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.composition import group_amount, spent
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, Guarantee, LaplaceEvent
+from dpsynth.accounting.measures import ZCDP, gdp_epsilon, zcdp_epsilon
+from dpsynth.ledger.views import Composed
+from dpsynth.wings.proof.accountants.advanced import (
     adaptive_epsilon,
     advanced_epsilon,
     largest_each,
     optimal_epsilon,
     textbook_epsilon,
 )
-from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.comparison import Composed, statements
-from dpsynth.accounting.cost import spent
-from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, Guarantee, LaplaceEvent
-from dpsynth.accounting.loss_pairs import AtomicPair, NormalPair
-from dpsynth.accounting.measures import ZCDP, gdp_epsilon, zcdp_epsilon
-from dpsynth.accounting.neighbours import group_amount
+from dpsynth.wings.proof.accountants.comparison import statements
+from dpsynth.wings.proof.loss_pairs import AtomicPair, NormalPair
 from tests.accounting import exact
 
 CLOSE = 1e-9

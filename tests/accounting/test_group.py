@@ -6,21 +6,26 @@ from dataclasses import replace
 from fractions import Fraction
 from math import exp, log
 
+import mpmath
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.amount import Amount, float_up
-from dpsynth.accounting.cost import NOTHING, Cost, spent
+from dpsynth.accounting.calibration import gaussian_within, laplace_within, selection_within
+from dpsynth.accounting.composition import (
+    NOTHING,
+    Cost,
+    compose,
+    group_amount,
+    group_cost,
+    of_groups,
+    other_relation,
+    spent,
+)
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, Guarantee, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
-from dpsynth.accounting.neighbours import Neighbours, group_amount, group_cost, of_groups, other_relation
-from dpsynth.accounting.scales import (
-    gaussian_within,
-    laplace_within,
-    selection_within,
-)
+from dpsynth.accounting.neighbours import Neighbours
 
 DELTA = Fraction(1, 10**6)
 NEAR = Neighbours("add_remove")
@@ -92,6 +97,22 @@ def test_beside_a_lapse_only_what_epsilon_and_delta_imply_is_said(measure: Measu
     )
     last = int(log(1 / one.delta) / one.epsilon)
     assert group_amount(one, last + 2) is None and group_amount(one, 100_000) is None
+
+
+@pytest.mark.parametrize("units", [2, 3, 7, 64, 501])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(1, 10**6), Fraction(7, 5), Fraction(12)])
+def test_the_delta_of_a_group_is_never_below_the_exact_one(epsilon: Fraction, units: int) -> None:
+    """(e^(k epsilon) - 1)/(e^epsilon - 1) times delta, by a sum of 120 digits."""
+    delta = Fraction(1, 10**300) if units * epsilon < 600 else Fraction(0)
+    promised = replace(released(PURE, 1), epsilon=float(epsilon), delta=1e-300, approximate_delta=1e-300)
+    grown = group_amount(promised, units)
+    if grown is None or not delta:
+        return
+    with mpmath.workdps(120):
+        one = mpmath.mpf(Fraction(float(epsilon)).numerator) / Fraction(float(epsilon)).denominator
+        exact = mpmath.expm1(units * one) / mpmath.expm1(one)
+        factor = mpmath.mpf(grown.delta.numerator) / grown.delta.denominator * mpmath.mpf(10) ** 300
+        assert exact <= factor <= exact * (1 + mpmath.mpf(10) ** -30)
 
 
 def test_no_group_is_without_a_unit() -> None:

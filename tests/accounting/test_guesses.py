@@ -8,7 +8,7 @@ from math import comb
 import mpmath
 import pytest
 
-from dpsynth.accounting.loss_pairs import limits, right_at_most
+from dpsynth.wings.proof.loss_pairs import limits, right_at_most
 
 
 def at_least(right: int, games: int, chance: float) -> float:

@@ -10,11 +10,10 @@ import pytest
 
 from dpsynth.accounting import measures
 from dpsynth.accounting.amount import PI
-from dpsynth.accounting.calibration import Calibration
+from dpsynth.accounting.calibration import LAPLACE, NOISES, Calibration, Noise, NoiseName, noise_named
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure, measure_named
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.noises import LAPLACE, NOISES, Noise, NoiseName, noise_named
 from dpsynth.config.privacy import Accountant, Filter
 from dpsynth.config.privacy import Noise as Configured
 from dpsynth.strategy import STRATEGIES

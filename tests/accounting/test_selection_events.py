@@ -15,15 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting import partition_selection as selection
-from dpsynth.accounting.accountants import amount_of, compose
+from dpsynth.accounting import events
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import planned, spent
-from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, RecordedEvent
+from dpsynth.accounting.calibration import gaussian_within, selection_within, threshold_within
+from dpsynth.accounting.composition import amount_of, compose, planned, spent
+from dpsynth.accounting.events import (
+    GaussianEvent,
+    LaplaceEvent,
+    RecordedEvent,
+    SelectionEvent,
+    ThresholdEvent,
+    tail_above,
+)
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent, tail_above
-from dpsynth.accounting.scales import gaussian_within, selection_within, threshold_within
 from tests.accounting.exact import optimal_epsilon
 from tests.accounting.laws import Laws, both, noise
 from tests.examples import examples
@@ -221,7 +226,7 @@ def test_a_delta_understated_would_be_seen(monkeypatch: pytest.MonkeyPatch, faul
         return
     sound = tail_above
     told_of.cache_clear()
-    monkeypatch.setattr(selection, "tail_above", lambda sigma, least: sound(sigma, least + 1))
+    monkeypatch.setattr(events, "tail_above", lambda sigma, least: sound(sigma, least + 1))
     assert caught(event, event) > 0
     told_of.cache_clear()
 

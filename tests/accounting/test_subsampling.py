@@ -10,9 +10,9 @@ import pytest
 
 from dpsynth.accounting import subsampling
 from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.composition import group_amount
 from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.measures import gdp_budget
-from dpsynth.accounting.neighbours import group_amount
 from dpsynth.accounting.subsampling import Sampling
 from tests.guarantee.losses import excess_delta
 

@@ -145,7 +145,7 @@ def test_an_error_while_a_frame_is_read_quotes_no_cell(released, monkeypatch, lo
     def quoting(*_: object) -> None:
         raise ValueError(f"could not convert {CANARY}")
 
-    monkeypatch.setattr("dpsynth.curator.memory_table.MemoryTable.batches", quoting)
+    monkeypatch.setattr("dpsynth.curator.rows.memory_table.MemoryTable.batches", quoting)
     rows = of_persons().assign(sex=CANARY)
     with pytest.raises(DpsynthError) as failed:
         dpsynth.check(rows, columns=COLUMNS) if look == "check" else dpsynth.evaluate(released, rows)

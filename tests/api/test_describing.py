@@ -81,7 +81,7 @@ def test_what_cannot_be_described_is_refused_without_a_cell(monkeypatch, tmp_pat
     def quoting(*_: object) -> None:
         raise ValueError(CANARY)
 
-    monkeypatch.setattr("dpsynth.curator.memory_table.MemoryTable.batches", quoting)
+    monkeypatch.setattr("dpsynth.curator.rows.memory_table.MemoryTable.batches", quoting)
     with pytest.raises(StepFailed) as failed:
         dpsynth.describe(pd.DataFrame({"x": [CANARY] * 9}))
     assert CANARY not in str(failed.value) and failed.value.__context__ is None

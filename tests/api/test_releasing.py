@@ -265,7 +265,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     def quoting(*_: object) -> None:
         raise ValueError(f"could not convert {CANARY}")
 
-    monkeypatch.setattr(f"dpsynth.curator.memory_table.MemoryTable.{where}", quoting)
+    monkeypatch.setattr(f"dpsynth.curator.rows.memory_table.MemoryTable.{where}", quoting)
 
 
 @pytest.mark.parametrize("where", ["check", "batches"])
@@ -285,7 +285,9 @@ def test_a_frame_that_is_left_in_a_local_name_would_be_seen(folder: Path, monkey
         return sound(spec, table)
 
     monkeypatch.setattr(pipeline, "inputs_of", holding)
-    monkeypatch.setattr("dpsynth.curator.memory_table.MemoryTable.__repr__", lambda self: repr(self._table))
+    monkeypatch.setattr(
+        "dpsynth.curator.rows.memory_table.MemoryTable.__repr__", lambda self: repr(self._table)
+    )
     with pytest.raises(StepFailed) as failed:
         dpsynth.release(told_of(frame()), **KEYS)
     assert leaks(own_frames(failed.value))

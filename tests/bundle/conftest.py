@@ -15,16 +15,18 @@ from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle import Publication, compute_statistics, write_public
 from dpsynth.bundle.row_files import TableFiles, TableWriter
 from dpsynth.bundle.row_source import RowSource
-from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import Measurement
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS
 from dpsynth.columns.rules import Rules
 from dpsynth.model import Bounds, LeastSquares, MarkovRandomField, Wanted, estimate
+from dpsynth.statistics.sources import Sources
 from dpsynth.statistics.verdict import USES, Judgement, Verdict
+from tests.bundle.requests import crosstab, mean_of
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,6 @@ class Joint:
         out = tuple(i for i in range(len(self.columns)) if i not in axes)
         kept = sorted(axes)
         return self.counts.sum(axis=out).transpose([kept.index(a) for a in axes])
-
-
-@dataclass(frozen=True)
-class Crosstab:
-    crosstab: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Mean:
-    mean: str
-    by: str | None = None
 
 
 FORMULAS = CategoryCodec(("=1+1", "-5", "'x", 'a,"b"\nc'))
@@ -111,12 +102,12 @@ def publication() -> Publication:
     direct = LeastSquares(domain_of(COLUMNS), measurements)
     refits = [joint(seed) for seed in range(1, 5)]
     requests = (
-        Crosstab(("age",)),
-        Crosstab(NAMES[:2]),
-        Crosstab((NAMES[0], NAMES[2])),
-        Crosstab((NAMES[0], NAMES[3])),
-        Mean("age", NAMES[1]),
-        Mean("pay"),
+        crosstab(("age",)),
+        crosstab(NAMES[:2]),
+        crosstab((NAMES[0], NAMES[2])),
+        crosstab((NAMES[0], NAMES[3])),
+        mean_of("age", NAMES[1]),
+        mean_of("pay"),
     )
     events = tuple(
         {
@@ -129,6 +120,7 @@ def publication() -> Publication:
             "sensitivity": "1 row (L2)",
             "epsilon": None,
             "rho": 0.08,
+            "delta": 0.0,
         }
         for c in cliques
     )
@@ -144,7 +136,7 @@ def publication() -> Publication:
         compression=Compression({}),
         merged_below=64.5,
         rows=source_of(estimate(domain_of(COLUMNS), measurements).model),
-        statistics=compute_statistics(requests, COLUMNS, direct, model, refits),
+        statistics=compute_statistics(requests, Sources(COLUMNS, direct, model, refits)),
         guarantee=Guarantee(1.5, 1e-6, 0.05, "one row", "add_remove", "zcdp"),
         events=events,
         structure="mst",

@@ -10,10 +10,10 @@ import pytest
 
 from dpsynth.bundle import csv_files
 from dpsynth.bundle.csv_files import csv_lines
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 
 RNG = np.random.default_rng(5)
 WORDS = ["a", 'b "b"', "c, c", "", " d", "=e", "f\ng"]

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.accounting.events import Guarantee
+from dpsynth.bundle.manifest import Manifest
 from dpsynth.wings.proof.registry import FROM_THE_CURATOR, registry_entry
 from tests.wings.owner.assess.test_check_command import called
 
@@ -35,6 +36,11 @@ def manifest_of(folder: Path) -> dict[str, object]:
     return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 
 
+def plain(values: object) -> object:
+    """JSON values, as a reader gets them."""
+    return json.loads(json.dumps(values))
+
+
 def empty(values: object, path: str = "") -> set[str]:
     """Paths of fields that are null or empty."""
     if isinstance(values, dict):
@@ -43,7 +49,7 @@ def empty(values: object, path: str = "") -> set[str]:
 
 
 def test_an_entry_answers_every_field_of_the_third_tier_but_the_curators_own(written) -> None:
-    entry = registry_entry(manifest_of(written()))
+    entry = registry_entry(Manifest.read(written()))
     assert entry["tier"] == 3 and entry["to_be_given_by_the_curator"] == list(FROM_THE_CURATOR)
     for section, fields in SECTIONS.items():
         assert fields <= entry["deployment"][section].keys(), section
@@ -52,8 +58,9 @@ def test_an_entry_answers_every_field_of_the_third_tier_but_the_curators_own(wri
 
 
 def test_an_entry_states_the_guarantee_and_the_mechanisms_of_the_manifest(written) -> None:
-    manifest = manifest_of(written())
-    deployment = registry_entry(manifest)["deployment"]
+    folder = written()
+    manifest = manifest_of(folder)
+    deployment = registry_entry(Manifest.read(folder))["deployment"]
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.5, "delta": 1e-6, "rho": 0.05}
     assert deployment["dp_flavor"]["name"] == "Zero-concentrated DP"
     assert "one unit more or less" in deployment["dp_flavor"]["input_metric"]
@@ -69,7 +76,7 @@ def test_persons_and_pure_epsilon_are_named_as_such(written) -> None:
     pure = Guarantee(
         0.5, 0.0, None, "one person: all rows with the same id, at most 5", "replace_one", "sequential"
     )
-    deployment = registry_entry(manifest_of(written(guarantee=pure, nameless="left_out")))["deployment"]
+    deployment = registry_entry(Manifest.read(written(guarantee=pure, nameless="left_out")))["deployment"]
     assert deployment["dp_flavor"]["name"] == "Pure DP" and deployment["dp_flavor"]["also_stated_as"] is None
     assert deployment["privacy_loss"]["privacy_unit"] == "one person: all rows with the same id"
     assert deployment["privacy_loss"]["contribution_bound"].endswith("at most 5")
@@ -120,7 +127,9 @@ def test_the_command_prints_the_manifest_or_the_entry(
     plain = called(monkeypatch, capsys, "manifest", str(folder))
     assert plain.code == 0 and json.loads(plain.out) == manifest_of(folder)
     entry = called(monkeypatch, capsys, "manifest", str(folder), "--registry")
-    assert entry.code == 0 and json.loads(entry.out) == registry_entry(manifest_of(folder))
+    assert entry.code == 0 and json.loads(entry.out) == json.loads(
+        json.dumps(registry_entry(Manifest.read(folder)))
+    )
 
 
 @pytest.mark.parametrize(

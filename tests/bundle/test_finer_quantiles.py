@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.measurement import Measurement
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.model import LeastSquares
 from dpsynth.statistics.finer_quantiles import FinerQuantiles, finer_counts_file, finer_counts_in
+from dpsynth.statistics.grouped_counts import Measure
+
+MEDIAN = Measure("quantile")
 
 SITE = Column("site", CategoryCodec(("A", "B")), missing=False)
 COST = Column("cost", NumericCodec((0.0, 10.0, 100.0, 200.0), 0, integer=True))
@@ -73,7 +76,7 @@ def held(trust: float = 1.0) -> tuple[float, float]:
         for group in range(2):
             sums.append(float(drawn._cells[group] @ weights) / (drawn._reach(weights) / 1.96 * trust))
             for level in LEVELS:
-                estimate, _ = drawn.figure(group, level)
+                estimate, _ = drawn.figure(group, Measure("quantile", level=level))
                 found.append(estimate.low <= true(made.numbers[group], level) <= estimate.high)
     spread = np.concatenate([np.array(sums[g::2]) - np.mean(sums[g::2]) for g in range(2)])
     return float(np.mean(found)), float(spread.std())
@@ -93,7 +96,7 @@ def test_intervals_are_narrower_than_bins_and_the_estimate_lies_within():
     made = world(400_000)
     drawn = made.drawn(np.random.default_rng(2))
     for group in range(2):
-        estimate, rows = drawn.figure(group, 0.5)
+        estimate, rows = drawn.figure(group, MEDIAN)
         assert estimate.low <= estimate.value <= estimate.high and estimate.sound
         assert estimate.high - estimate.low <= 20 and rows == pytest.approx(400_000, rel=0.01)
 
@@ -101,7 +104,7 @@ def test_intervals_are_narrower_than_bins_and_the_estimate_lies_within():
 def test_a_group_without_rows_spoils_no_other():
     empty = World((np.zeros(0, int), np.full(5000, 7)))
     drawn = empty.drawn(np.random.default_rng(3))
-    assert drawn.figure(1, 0.5)[0].low <= 7 <= drawn.figure(1, 0.5)[0].high
+    assert drawn.figure(1, MEDIAN)[0].low <= 7 <= drawn.figure(1, MEDIAN)[0].high
     assert drawn.groups == 2
 
 
@@ -110,7 +113,7 @@ def test_the_file_says_all_that_a_quantile_needs():
     content = json.loads(json.dumps(finer_counts_file([drawn.measured], COLUMNS)))
     (again,) = finer_counts_in(content, COLUMNS)
     assert again.pieces == drawn.measured.pieces and again.clique == ("site", "cost")
-    assert FinerQuantiles(again, COST, drawn.direct).figure(0, 0.5) == drawn.figure(0, 0.5)
+    assert FinerQuantiles(again, COST, drawn.direct).figure(0, MEDIAN) == drawn.figure(0, MEDIAN)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from dpsynth.columns.measurement import (
     OwnAnswer,
     PublicCounts,
 )
-from dpsynth.strategy.evidence.evidence import read_measurements
+from dpsynth.strategy.reused_answers import read_measurements
 
 OWN = get_args(OwnAnswer)
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.bundle.explanation import assumption
 from dpsynth.bundle.pages import some_in_words
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
 from dpsynth.statistics.structure_tree import group_labels, largest, merged_columns

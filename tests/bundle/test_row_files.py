@@ -17,7 +17,7 @@ from dpsynth.bundle.row_source import RowSource
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.layout import Layout, in_order
 from dpsynth.columns.measurement import Measurement
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.rules import rules_of
 from dpsynth.model import estimate
 from tests.bundle.conftest import COLUMNS, joint, source_of

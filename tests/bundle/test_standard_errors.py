@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 import pytest
 
 from dpsynth.bundle import StatisticTable, compute_statistics
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.measurement import Measurement
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
+from dpsynth.config.statistic_kinds import Asked
 from dpsynth.model import LeastSquares
+from dpsynth.statistics.sources import Sources
+from tests.bundle.requests import crosstab, mean_of
 
 AGE = Column("age", NumericCodec((0.0, 10.0, 20.0), 0, integer=True), missing=True)
 SEX = Column("sex", CategoryCodec(("F", "M")), missing=False)
 CITY = Column("city", CategoryCodec(("A", "B", "C")), missing=False)
-
-
-@dataclass(frozen=True)
-class Crosstab:
-    crosstab: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Mean:
-    mean: str
-    by: str | None = None
 
 
 class Untouched:
@@ -42,15 +33,15 @@ class Untouched:
 
 
 def measured(
-    columns: Sequence[Column], measurements: Sequence[Measurement], *requests: Crosstab | Mean
+    columns: Sequence[Column], measurements: Sequence[Measurement], *requests: Asked
 ) -> dict[str, StatisticTable]:
     direct = LeastSquares(domain_of(columns), measurements)
-    tables = compute_statistics(requests, columns, direct, Untouched(), ())
+    tables = compute_statistics(requests, Sources(columns, direct, Untouched()))
     assert all(table.measured for table in tables)
     return {table.title: table for table in tables}
 
 
-def by_hand(values: list[list[int]], *requests: Crosstab | Mean) -> dict[str, StatisticTable]:
+def by_hand(values: list[list[int]], *requests: Asked) -> dict[str, StatisticTable]:
     """Statistics of one measurement of age by sex: every cell has variance 4, and on its own."""
     pair = Measurement(("age", "sex"), np.array(values), "gaussian", 2.0)
     return measured((AGE, SEX), [pair], *requests)
@@ -60,7 +51,7 @@ VALUES = [[10, -3], [30, -8], [60, 5]]
 
 
 def test_a_measured_count_is_the_answer_itself_with_the_noise_that_it_got():
-    table = by_hand(VALUES, Crosstab(("age", "sex")))["age and sex"].table
+    table = by_hand(VALUES, crosstab(("age", "sex")))["age and sex"].table
     assert table["estimate"].to_pylist() == pytest.approx([10.0, -3.0, 30.0, -8.0, 60.0, 5.0])
     assert table["standard_error"].to_pylist() == pytest.approx([2.0] * 6)
     single = by_hand(VALUES)["age"].table
@@ -69,7 +60,7 @@ def test_a_measured_count_is_the_answer_itself_with_the_noise_that_it_got():
 
 
 def test_only_the_ends_of_an_interval_are_cut_at_zero():
-    table = by_hand(VALUES, Crosstab(("age", "sex")))["age and sex"].table
+    table = by_hand(VALUES, crosstab(("age", "sex")))["age and sex"].table
     low, high = table["low"].to_pylist(), table["high"].to_pylist()
     assert (low[0], high[0]) == pytest.approx((10 - 3.92, 10 + 3.92))
     # A count below 0 has the limits of none: its interval never is that of a proven 0.
@@ -78,7 +69,7 @@ def test_only_the_ends_of_an_interval_are_cut_at_zero():
 
 
 def test_cells_add_up_to_the_one_way_tables_and_those_to_one_number_of_rows():
-    tables = by_hand(VALUES, Crosstab(("sex", "age")))
+    tables = by_hand(VALUES, crosstab(("sex", "age")))
     cells = np.array(tables["sex and age"].table["estimate"]).reshape(2, 3)
     assert tables["age"].table["estimate"].to_pylist() == pytest.approx(list(cells.sum(axis=0)))
     assert tables["sex"].table["estimate"].to_pylist() == pytest.approx(list(cells.sum(axis=1)))
@@ -111,7 +102,7 @@ def test_where_the_number_of_rows_is_public_it_adds_no_error_to_a_share():
 
 
 def test_a_measured_mean_is_a_ratio_with_its_error_to_first_order():
-    table = by_hand(VALUES, Mean("age", "sex"))["age by sex"].table
+    table = by_hand(VALUES, mean_of("age", "sex"))["age by sex"].table
     mean = (10 * 4.5 + 30 * 15.0) / 40
     assert table["sex"].to_pylist() == ["F", "M"]
     assert table["rows"].to_pylist() == pytest.approx([40.0, -11.0])
@@ -131,7 +122,7 @@ def test_error_of_a_mean_is_that_of_its_weights_where_answers_overlap(by):
         for clique in [(), ("age",), ("sex",), ("sex", "age"), ("age", "city")]
     ]
     direct = LeastSquares(domain, answers)
-    found = measured(columns, answers, Mean("age", by))[f"age by {by}"].table
+    found = measured(columns, answers, mean_of("age", by))[f"age by {by}"].table
     for group, error in enumerate(found["standard_error"].to_pylist()):
         weights = np.zeros(domain.shape((by, "age")))
         mean, rows = found["estimate"][group].as_py(), found["rows"][group].as_py()
@@ -142,7 +133,7 @@ def test_error_of_a_mean_is_that_of_its_weights_where_answers_overlap(by):
 @pytest.mark.parametrize(("rows", "given"), [(8, False), (9, True)])
 def test_a_group_within_three_standard_errors_of_nobody_has_no_mean(rows, given):
     # Rows with a known age are two cells of variance 4: three standard errors are 8.49.
-    table = by_hand([[rows, 50], [0, 50], [70, 50]], Mean("age", "sex"))["age by sex"].table
+    table = by_hand([[rows, 50], [0, 50], [70, 50]], mean_of("age", "sex"))["age by sex"].table
     for name in ("estimate", "standard_error", "low", "high", "grouping_error"):
         assert (table[name][0].as_py() is not None) == given and table[name][1].as_py() is not None
     assert table["rows"][0].as_py() == pytest.approx(rows)
@@ -151,7 +142,7 @@ def test_a_group_within_three_standard_errors_of_nobody_has_no_mean(rows, given)
 def test_a_column_of_one_known_value_has_a_mean_without_error():
     one = Column("age", NumericCodec((3.0, 4.0), 0, integer=True), missing=True)
     pair = Measurement(("age", "sex"), np.array([[70, 90], [5, 8]]), "gaussian", 2.0)
-    table = measured((one, SEX), [pair], Mean("age", "sex"))["age by sex"].table
+    table = measured((one, SEX), [pair], mean_of("age", "sex"))["age by sex"].table
     assert table["estimate"].to_pylist() == pytest.approx([one.centres[0]] * 2)
     assert table["standard_error"].to_pylist() == pytest.approx([0.0, 0.0])
 
@@ -160,11 +151,11 @@ DRAWS = 400
 COLUMNS = (AGE, SEX, CITY)
 TRUTH = np.random.default_rng(11).integers(60, 600, size=(3, 2, 3))
 REQUESTS = (
-    Crosstab(("city", "age")),
-    Crosstab(("age", "sex")),
-    Mean("age", "sex"),
-    Mean("age", "city"),
-    Mean("age"),
+    crosstab(("city", "age")),
+    crosstab(("age", "sex")),
+    mean_of("age", "sex"),
+    mean_of("age", "city"),
+    mean_of("age"),
 )
 ASKED = {(): 9.0, ("age",): 6.0, ("sex",): 7.0, ("city",): 5.0, ("age", "sex"): 8.0, ("age", "city"): 10.0}
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from dpsynth.bundle import compute_statistics
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.measurement import Measurement
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.errors import ConfigError
 from dpsynth.model import LeastSquares
+from dpsynth.statistics.sources import Sources
+from tests.bundle.requests import crosstab, mean_of
 
 AGE = Column("age", NumericCodec((0.0, 10.0, 20.0), 0, integer=True), missing=True)
 SEX = Column("sex", CategoryCodec(("F", "M")), missing=False)
@@ -35,17 +37,6 @@ class AgeBySex:
         return self.counts if clique == ("age", "sex") else self.counts.T
 
 
-@dataclass(frozen=True)
-class Crosstab:
-    crosstab: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Mean:
-    mean: str
-    by: str | None = None
-
-
 MODEL = AgeBySex(np.array([[10.0, 0.0], [30.0, 0.0], [60.0, 0.1]]))
 LOWER = AgeBySex(np.array([[7.0, 0.0], [30.0, 0.0], [60.0, 0.1]]))
 HIGHER = AgeBySex(np.array([[14.0, 0.0], [30.0, 0.0], [60.0, 0.1]]))
@@ -60,11 +51,11 @@ class Unasked:
 
 
 def tables(*requests, replicates=REFITS):
-    return compute_statistics(requests, (AGE, SEX), Unasked(), MODEL, replicates)
+    return compute_statistics(requests, Sources((AGE, SEX), Unasked(), MODEL, replicates))
 
 
 def test_every_column_has_a_one_way_table_and_requests_follow_in_order():
-    made = tables(Mean("age", "sex"), Crosstab(("sex", "age")), Crosstab(("age", "sex")))
+    made = tables(mean_of("age", "sex"), crosstab(("sex", "age")), crosstab(("age", "sex")))
     assert [t.name for t in made] == [
         "one_way-age", "one_way-sex", "mean-age-by-sex", "crosstab-sex-age", "crosstab-age-sex",
     ]  # fmt: skip
@@ -96,14 +87,14 @@ def test_intervals_of_counts_never_fall_below_zero():
 
 
 def test_crosstab_cells_stand_in_the_order_of_their_labels():
-    table = tables(Crosstab(("sex", "age")))[2].table
+    table = tables(crosstab(("sex", "age")))[2].table
     assert table.column_names[:2] == ["sex", "age"]
     assert table["sex"].to_pylist() == ["F", "F", "F", "M", "M", "M"]
     assert table["estimate"].to_pylist() == [10.0, 30.0, 60.0, 0.0, 0.0, 0.1]
 
 
 def test_mean_leaves_missing_out_and_is_null_for_a_group_of_nobody():
-    table = tables(Mean("age", "sex"))[2].table
+    table = tables(mean_of("age", "sex"))[2].table
     assert table["sex"].to_pylist() == ["F", "M"]
     assert table["estimate"].to_pylist() == [(10 * 4.5 + 30 * 15.0) / 40, None]
     assert table["rows"].to_pylist() == [40.0, 0.0]
@@ -116,18 +107,18 @@ def test_mean_leaves_missing_out_and_is_null_for_a_group_of_nobody():
 
 
 def test_mean_of_all_rows_has_one_row_and_no_label():
-    made = tables(Mean("age"))[2]
+    made = tables(mean_of("age"))[2]
     assert made.name == "mean-age" and made.label_names == () and made.table.num_rows == 1
 
 
 def test_interval_of_a_mean_stays_within_the_columns_bounds():
     far = AgeBySex(np.array([[40.0, 0.0], [0.0, 0.0], [60.0, 0.1]]))
-    table = tables(Mean("age"), replicates=[far])[2].table
+    table = tables(mean_of("age"), replicates=[far])[2].table
     assert table["low"][0].as_py() == 0.0 and table["high"][0].as_py() == 20.0
 
 
 def test_without_refits_errors_are_null_not_zero():
-    table = tables(Mean("age"), replicates=())[0].table
+    table = tables(mean_of("age"), replicates=())[0].table
     assert table["standard_error"].null_count == table["low"].null_count == 3
 
 
@@ -138,9 +129,9 @@ def test_a_table_is_measured_if_the_answers_cover_its_columns_and_says_so_in_eve
         Measurement(("age",), values.sum(axis=1), "gaussian", 2.0),
         Measurement(("sex",), values.sum(axis=0), "gaussian", 2.0),
     ])  # fmt: skip
-    requests = (Crosstab(("sex", "age")), Mean("age", "sex"), Mean("age"))
+    requests = (crosstab(("sex", "age")), mean_of("age", "sex"), mean_of("age"))
     for direct, expected in ((pair, [True] * 5), (singles, [True, True, False, False, True])):
-        made = compute_statistics(requests, (AGE, SEX), direct, MODEL, REFITS)
+        made = compute_statistics(requests, Sources((AGE, SEX), direct, MODEL, REFITS))
         assert [t.measured for t in made] == expected
         basis = [set(t.table["basis"].to_pylist()) for t in made]
         assert basis == [{"measured" if measured else "model"} for measured in expected]
@@ -149,12 +140,11 @@ def test_a_table_is_measured_if_the_answers_cover_its_columns_and_says_so_in_eve
 @pytest.mark.parametrize(
     "request_",
     [
-        Mean("sex"),
-        Mean("age", "age"),
-        Mean("height"),
-        Crosstab(("age", "height")),
-        Crosstab(("age", "age")),
-        Crosstab(()),
+        mean_of("sex"),
+        mean_of("height"),
+        crosstab(("age", "height")),
+        crosstab(("age", "age")),
+        crosstab(()),
     ],
 )
 def test_a_statistic_that_cannot_be_made_is_refused(request_):
@@ -174,7 +164,9 @@ def test_a_column_named_like_a_figure_keeps_its_labels_apart():
         def marginal(self, clique):
             return np.full((2,) * len(clique), 4.0 / 2 ** len(clique))
 
-    table = compute_statistics([Crosstab(("estimate", "column estimate"))], columns, Unasked(), Even(), [])[2]
+    table = compute_statistics(
+        [crosstab(("estimate", "column estimate"))], Sources(columns, Unasked(), Even())
+    )[2]
     assert len(set(table.table.column_names)) == table.table.num_columns
     assert table.label_names == ("column column estimate", "column estimate")
 
@@ -189,7 +181,7 @@ def test_names_are_safe_for_files_and_differ_in_more_than_case():
         def marginal(self, clique):
             return np.ones(2)
 
-    made = [t.name for t in compute_statistics([], columns, Unasked(), Even(), [])]
+    made = [t.name for t in compute_statistics([], Sources(columns, Unasked(), Even()))]
     assert len({name.casefold() for name in made}) == len(names)
     assert all(
         set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") for name in made

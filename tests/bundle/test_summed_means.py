@@ -8,14 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpsynth.bundle import Provenance, compute_statistics
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.bundle import compute_statistics
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.measurement import Measurement
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring, MeasuredSums
 from dpsynth.model import LeastSquares
+from dpsynth.statistics.sources import Sources
 from dpsynth.statistics.summed_means import summed_means, sums_file
+from tests.bundle.requests import mean_of
 from tests.examples import cases
 
 COST = Column("cost", NumericCodec((0.0, 1.0, 10.0, 100.0), 1, integer=False))
@@ -92,15 +94,10 @@ class Unasked:
         raise AssertionError("the model is not needed")
 
 
-class Mean:
-    mean, by = "cost", "site"
-
-
 def test_the_table_of_a_mean_by_a_sum_says_so_and_its_means_follow_from_the_published_numbers():
     direct, sums = measured(np.random.default_rng(5), 3.0, 900.0)
-    statistics = compute_statistics(
-        [Mean()], [SITE, COST], direct, Unasked(), (), provenance=Provenance(sums=(sums,))
-    )
+    sources = Sources([SITE, COST], direct, Unasked(), sums=(sums,))
+    statistics = compute_statistics([mean_of("cost", "site")], sources)
     table = statistics[-1].table
     assert set(table["basis"].to_pylist()) == {"measured sum"} and statistics[-1].measured
     (published,) = json.loads(json.dumps(sums_file([sums], {"site": SITE, "cost": COST})))
@@ -126,7 +123,6 @@ def test_a_mean_whose_counts_were_lost_does_not_use_the_sum():
             Measurement(("cost",), np.array([9, 9, 9, 9]), "gaussian", 1.0),
         ],
     )
-    statistics = compute_statistics(
-        [Mean()], [SITE, COST], single, Model(), (), provenance=Provenance(sums=(sums,))
-    )
+    sources = Sources([SITE, COST], single, Model(), sums=(sums,))
+    statistics = compute_statistics([mean_of("cost", "site")], sources)
     assert set(statistics[-1].table["basis"].to_pylist()) == {"model"}

@@ -9,7 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.bundle.manifest import StatedVerdict
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.measurement import Examined, NoisyDistances
 from dpsynth.statistics import verdict as verdicts
@@ -199,11 +200,12 @@ def test_the_lines_are_at_most_five_name_the_worst_and_come_back_from_the_manife
         "Columns: 0 use, 5 with care, 4 don't use. Pairs of columns: 0 use, 0 with care, 4 don't use."
     )
     assert found.lines[1] == "Don't use: c7. Why." and found.lines[4] == "Don't use: c0 with c8. Far."
-    assert Verdict.from_json(found.to_json()) == found
     assert list(found.frame["verdict"]) == [one.verdict for one in (*columns, *pairs)]
-    damaged = {**found.to_json(), "pairs": [{**pairs[0].to_json(), "verdict": "buy"}]}
-    with pytest.raises(ValueError, match="no verdict"):
-        Verdict.from_json(damaged)
+    stated = StatedVerdict(in_words=found.lines, columns=columns, pairs=pairs)
+    assert StatedVerdict.model_validate_json(stated.model_dump_json(), strict=True).verdict == found
+    damaged = stated.model_dump_json().replace("don't use", "buy")
+    with pytest.raises(ValueError, match="Input should be 'use', 'with care'"):
+        StatedVerdict.model_validate_json(damaged, strict=True)
 
 
 def test_a_column_says_how_often_rules_changed_it():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.bundle.manifest import Mechanism
 from dpsynth.bundle.report_source import ShownColumn
 from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.columns.domain import Domain
@@ -21,9 +22,10 @@ from dpsynth.statistics.structure_tree import (
     PairError,
     Paths,
     RelationsInWords,
+    TreeClique,
     branches_of,
     pair_view,
-    tree_facts,
+    tree_cliques,
 )
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.statistics.verdict import Judgement, Verdict
@@ -67,11 +69,11 @@ def test_a_models_tree_is_told_by_the_columns_that_each_set_adds():
         Edge(3, 0, ()),
         Edge(4, 3, ("d",)),
     )
-    facts = tree_facts(JunctionTree(domain, cliques, edges), ["a", "b", "c", "d", "e"])
+    facts = tree_cliques(JunctionTree(domain, cliques, edges), ["a", "b", "c", "d", "e"])
     assert facts == [
-        {"columns": ["b", "c"], "on": None},
-        {"columns": ["a", "b"], "on": 0},
-        {"columns": ["d", "e"], "on": None},
+        TreeClique(("b", "c"), None),
+        TreeClique(("a", "b"), 0),
+        TreeClique(("d", "e"), None),
     ]
     assert branches_of(facts) == (
         Branch((), ("b", "c"), (Branch(("b",), ("a",)),)),
@@ -80,10 +82,10 @@ def test_a_models_tree_is_told_by_the_columns_that_each_set_adds():
 
 
 def test_a_tree_of_a_fitted_model_has_every_measured_pair_and_joins_sets_by_what_they_share(publication):
-    facts = tree_facts(publication.model.tree, [c.name for c in publication.columns])
-    assert all(any(set(pair) <= set(f["columns"]) for f in facts) for pair in publication.cliques)
+    facts = tree_cliques(publication.model.tree, [c.name for c in publication.columns])
+    assert all(any(set(pair) <= set(f.columns) for f in facts) for pair in publication.cliques)
     for fact in facts:
-        assert fact["on"] is None or set(fact["columns"]) & set(facts[fact["on"]]["columns"])
+        assert fact.on is None or set(fact.columns) & set(facts[fact.on].columns)
 
 
 def test_every_pair_has_a_basis_in_words_and_an_error_where_it_was_examined():
@@ -257,18 +259,27 @@ def test_the_way_between_two_columns_is_the_shortest_one():
     assert paths.between("a", "x") is None and paths.between("a", "z") is None
 
 
+def charged(question: str, columns: tuple[str, ...] | None, scale: float, rho: float, candidates=None):
+    return Mechanism(
+        question=question,
+        columns=columns,
+        merged_values=False,
+        candidates=candidates,
+        mechanism="discrete Gaussian",
+        scale=scale,
+        sensitivity="1 row (L2)",
+        epsilon=None,
+        rho=rho,
+        delta=0.0,
+    )
+
+
 def test_steps_of_one_kind_are_one_line_and_parts_make_the_whole():
-    events = [
-        {"question": "marginal", "columns": [c], "scale": s, "rho": 0.1}
-        for c, s in zip("abc", (4.0, 2.0, 3.0), strict=True)
-    ]
-    events += [
-        {"question": "choose", "columns": None, "candidates": n, "scale": 9.0, "rho": 0.34} for n in (3, 2)
-    ]
-    events += [{"question": "count", "columns": [], "scale": 9.0, "rho": 0.02}]
-    made = steps(events, "rho")
-    distances = {"question": "errors", "columns": None, "candidates": 45, "scale": 9.0, "rho": 0.1}
-    (asked,) = steps([distances], "rho")
+    mechanisms = [charged("marginal", (c,), s, 0.1) for c, s in zip("abc", (4.0, 2.0, 3.0), strict=True)]
+    mechanisms += [charged("choose", None, 9.0, 0.34, n) for n in (3, 2)]
+    mechanisms += [charged("count", (), 9.0, 0.02)]
+    made = steps(mechanisms, "rho")
+    (asked,) = steps([charged("errors", None, 9.0, 0.1, 45)], "rho")
     assert asked.answers == 45 and asked.what == "How far sets of columns are from the model"
     assert [step.answers for step in made] == [3, 2, 1]
     assert [step.scale for step in made] == ["2.00 to 4.00", "9.00", "9.00"]

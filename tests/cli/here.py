@@ -32,10 +32,10 @@ class Command:
         monkeypatch.setenv("DPSYNTH_DEBUG", "")
         monkeypatch.setenv("PREFECT_API_URL", "")
 
-    def __call__(self, *arguments: str) -> Ended:
+    def __call__(self, *arguments: str | Path) -> Ended:
         """Run it to its end."""
         self._capsys.readouterr()
-        self._monkeypatch.setattr(sys, "argv", ["dpsynth", *arguments])
+        self._monkeypatch.setattr(sys, "argv", ["dpsynth", *map(str, arguments)])
         with pytest.raises(SystemExit) as stopped:
             app.main()
         said = self._capsys.readouterr()

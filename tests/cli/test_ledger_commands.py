@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -18,22 +17,15 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import NOTHING
+from dpsynth.accounting.composition import NOTHING
 from dpsynth.accounting.measures import PURE, ZCDP
-from dpsynth.cli import app
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger.ledger import Ledger
+from tests.cli.here import Command, Ended
 from tests.monthly import EVENTS, Months
 
 DOCS = Path(__file__).parents[2] / "docs" / "ledger.md"
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
 
 
 class Here:
@@ -42,8 +34,8 @@ class Here:
     def __init__(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
-        monkeypatch.chdir(folder)
+        self.folder, self._monkeypatch = folder, monkeypatch
+        self._dpsynth = Command(folder, monkeypatch, capsys)
         self.months = self.dataset()
 
     def dataset(self, head: Path | None = None, **terms: object) -> Months:
@@ -51,13 +43,7 @@ class Here:
         return Months(ledger, **terms).on_its_clock(self._monkeypatch)  # type: ignore[arg-type]
 
     def call(self, *arguments: str) -> Ended:
-        self._capsys.readouterr()
-        self._monkeypatch.setattr(sys, "argv", ["dpsynth", "ledger", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            app.main()
-        said = self._capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Ended(stopped.value.code, said.out, said.err)
+        return self._dpsynth("ledger", *arguments)
 
     def refused(self, *arguments: str, code: int = 2) -> str:
         """The error of a command that must fail and leave the ledger as it is."""

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpsynth.columns import numeric_codec as module
+from dpsynth.columns import bins as module
+from dpsynth.columns.bins import drawn, means, slopes
 from dpsynth.columns.column import Column
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.numeric_codec import NumericCodec, drawn, means, slopes
+from dpsynth.columns.numeric import NumericCodec
 from tests.examples import examples
 
 QUICK = examples(200)

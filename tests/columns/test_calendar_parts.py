@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.calendar_codec import CalendarCodec, Parted, parts_of
+from dpsynth.columns.calendar import CalendarCodec
 from dpsynth.columns.finished_table import Reading
 from dpsynth.columns.layout import DrawnRows, Layout
-from dpsynth.columns.public_schema import public_schema
+from dpsynth.columns.moment_parts import Parted, parts_of
+from dpsynth.columns.public_schema import public_schema, published_layout
 from dpsynth.config import compiled, from_mapping
-from dpsynth.config.published_columns import published_layout
 from dpsynth.errors import ConfigError
 from tests.columns.declared import config, dates, datetimes
 from tests.examples import examples

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
+from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import parse
-from dpsynth.columns.layout import Derived, FormulaRefused, Layout, companion
-from dpsynth.columns.numeric_codec import NumericCodec
-from dpsynth.columns.surrogates import Surrogates
+from dpsynth.columns.identifier import Surrogates
+from dpsynth.columns.layout import FormulaRefused, Layout, companion
+from dpsynth.columns.numeric import NumericCodec
 
 AGES = NumericCodec((0.0, 1.0, 2.0, 3.5), 0, True)
 RNG = np.random.default_rng

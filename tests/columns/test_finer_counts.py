@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.finer_counts import Pieces
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 
 STEPS = NumericCodec((0.0, 3.0, 4.0, 14.0), 0, integer=True).steps
 

@@ -12,7 +12,7 @@ from dpsynth.columns import finished_table
 from dpsynth.columns.column import Column, codes_of
 from dpsynth.columns.finished_table import CodedRows, FinishedTable, Reading, read_back
 from dpsynth.columns.layout import DrawnRows, Layout
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from tests.columns.declared import COLUMNS, column
 from tests.examples import examples
 

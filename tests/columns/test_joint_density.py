@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.calendar_codec import CalendarCodec
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.calendar import CalendarCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.joint_density import JointDensity, _first_logs, _logs, _positions, arranged, strongest
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.moment_formats import MomentFormat
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from tests.examples import examples
 
 ROWS = 20_000

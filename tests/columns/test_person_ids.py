@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.surrogates import NOBODY, canonical_id
+from dpsynth.columns.identifier import NOBODY, canonical_id
 from tests.examples import cases, examples
 
 UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u202a\u202e\ufe0f\u034f\x00\x07"

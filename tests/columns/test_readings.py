@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.codec import INVALID, Reading
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from tests.columns.declared import COLUMNS, WILD
 
 

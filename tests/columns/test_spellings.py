@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.duration_codec import read_durations
+from dpsynth.columns.duration import read_durations
 from dpsynth.columns.number_texts import NumberFormat, fixed_texts
-from dpsynth.columns.text_codec import TextCodec, alphabets, regex_of, texts_of
+from dpsynth.columns.text import TextCodec, alphabets, regex_of, texts_of
 from tests.columns.declared import FORMATS, column
 from tests.examples import examples
 

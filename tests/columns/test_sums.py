@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.number_texts import NumberFormat
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import MOST_STEPS, Centring
-from dpsynth.columns.text_codec import TextCodec
+from dpsynth.columns.text import TextCodec
 from dpsynth.curator.table import steps_in
 from tests.examples import examples
 

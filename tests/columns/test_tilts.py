@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.tilts import Tilt, tilted
 
 SITE = Column("site", CategoryCodec(("A", "B")), missing=False)

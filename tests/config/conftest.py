@@ -1,4 +1,4 @@
-"""A small valid configuration, and a way to load a changed one from a file."""
+"""Valid configurations, and a way to load a changed one from a file."""
 
 import textwrap
 
@@ -15,6 +15,19 @@ columns:
   income: {type: number, min: 0, max: 1000}
   member: {type: boolean}
 """
+
+FOUND = """\
+source: {path: table.csv}
+privacy: {epsilon: 1, delta: 1.0e-9}
+columns:
+  city: {type: category, open: true, values: [Oslo]}
+  job: {type: category, open: true}
+  cost: {type: number, bounds: private, edges: tree}
+  age: {type: integer, min: 0, max: 110, edges: quantiles, bins: 20}
+  post: {type: text, pattern: '[0-9]{5}', levels: [1, 3, 5]}
+  sex: {type: category, values: [F, M]}
+"""
+"""Columns of which something is to be found."""
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.columns.column import Column
+from dpsynth.columns.kinds import KINDS
 from dpsynth.columns.moment_formats import CODES
 from dpsynth.config import compiled, from_mapping
-from dpsynth.config.columns import KINDS
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
 

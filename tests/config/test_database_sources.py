@@ -7,7 +7,7 @@ import pytest
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline import inputs as addresses
 from dpsynth.pipeline.inputs import address_of
-from dpsynth.plan.reservation import table_of
+from dpsynth.pipeline.reservation import table_of
 
 SOURCE = "source: {path: data/table.csv}\n"
 NAMED = "ledger: {dataset: visits}\n"

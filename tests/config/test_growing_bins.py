@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.config.numeric_columns import equal_starts, growing_starts
+from dpsynth.columns.bins import equal_starts, growing_starts
 from dpsynth.errors import ConfigError
 from tests.examples import examples
 

@@ -7,13 +7,12 @@ from fractions import Fraction
 
 import pytest
 
+from dpsynth.accounting.calibration import gaussian_within, laplace_within
 from dpsynth.accounting.measures import PURE
-from dpsynth.accounting.scales import gaussian_within, laplace_within
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from dpsynth.plan.occasion import Occasion
+from dpsynth.pipeline.reservation import Occasion, reservation_of
 from dpsynth.plan.plan import BOUND_SHARE, CUTOFF_SHARE, Found, make_plan
-from dpsynth.plan.reservation import reservation_of
 from dpsynth.strategy import strategy_of
 
 EPSILON = "epsilon: 1.0"
@@ -37,34 +36,6 @@ def test_what_is_left_out_has_a_default(load_unit):
     sought = load_unit("{column: id, max_rows: private}").privacy
     assert (sought.unit.bound, sought.unit.at_most, sought.max_rows_private) == (20, None, True)
     assert load_unit("{column: id, max_rows: private, at_most: 50}").privacy.unit.bound == 50
-
-
-REFUSED = [
-    (
-        "{column: id}",
-        "max_rows is missing: give the most rows of one person that are used, such as 4, or private",
-    ),
-    ("{column: id, max_rows: privat}", "max_rows must be a whole number from 1 to 10000, or private"),
-    ("{column: id, max_rows: '4'}", "max_rows must be a whole number from 1 to 10000, or private"),
-    ("{column: id, max_rows: 0}", "max_rows must be a whole number of at least 1 and at most 10000"),
-    (
-        "{column: id, max_rows: 4, at_most: 9}",
-        "at_most has no use beside a max_rows that is given; remove it",
-    ),
-    ("{column: id, max_rows: private, at_most: 1}", "at_most must be a whole number of at least 2"),
-    ("{column: id, max_rows: 4, missing: drop}", "missing must be left_out or together"),
-    (
-        "{column: id, max_rows: 4, missing: togehter}",
-        "missing must be left_out or together (did you mean 'together'?)",
-    ),
-]
-
-
-@pytest.mark.parametrize(("unit", "words"), REFUSED)
-def test_a_refusal_names_the_key_and_what_is_allowed(load_unit, unit, words):
-    with pytest.raises(ConfigError) as refusal:
-        load_unit(unit)
-    assert f"privacy.unit.{words}" in str(refusal.value)
 
 
 def test_a_split_has_a_share_for_it_where_it_is_sought_and_none_where_it_is_given(load_unit):
@@ -179,35 +150,6 @@ def test_what_a_given_bound_cuts_off_has_the_share_that_is_said_and_comes_first(
         else 0.03
     )
     assert float(plan.shares.exam) == exam
-
-
-@pytest.mark.parametrize(
-    ("unit", "more", "words"),
-    [
-        ("row", "split: {cutoff: 0.01}", "split.cutoff must be 0 where no rows are cut off"),
-        (
-            "{column: id, max_rows: private}",
-            "split: {cutoff: 0.01}",
-            "split.cutoff must be left out with max_rows: private, whose own question tells it",
-        ),
-        ("{column: id, max_rows: 3}", "split: {cutoff: 0.2}", "split.cutoff must be at most 0.1 without"),
-        (
-            "{column: id, max_rows: 3}",
-            "split: {cutoff: 0.00001}",
-            "split.cutoff must be 0 or at least 0.0001",
-        ),
-        ("{column: id, max_rows: 3}", "split: {}", "split.one_way is missing"),
-        (
-            "{column: id, max_rows: 3}",
-            "split: {cutoff: 0.01}, sample_rate: 0.1",
-            "split.cutoff must be 0 with privacy.sample_rate",
-        ),
-    ],
-)
-def test_a_share_for_what_is_cut_off_is_refused_where_it_has_no_use(load_unit, unit, more, words):
-    with pytest.raises(ConfigError) as refusal:
-        load_unit(unit, f", {more}")
-    assert f"privacy.{words}" in str(refusal.value)
 
 
 def test_a_release_that_asks_other_ranges_is_not_resumed_as_the_same(load_unit):

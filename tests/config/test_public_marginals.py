@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpsynth.columns.bins import growing_starts
 from dpsynth.config import compiled
-from dpsynth.config.numeric_columns import growing_starts
 from dpsynth.errors import ConfigError
 
 SEX = "public_marginals: [{columns: [sex], counts: {F: 40, M: 60}}]\n"

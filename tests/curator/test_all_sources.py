@@ -18,7 +18,7 @@ from dpsynth.config import Spec, compiled
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.place import RemotePath
 from dpsynth.curator import Batch, DatabaseTable, MemoryTable, load_table, read_cells
-from dpsynth.curator.cell_texts import text_of
+from dpsynth.curator.rows.cell_texts import text_of
 from dpsynth.errors import SourceError
 
 CANARY = "canary-raccoon"
@@ -322,7 +322,7 @@ def test_what_is_wrong_with_a_url_is_said_without_a_secret(tmp_path: Path) -> No
 def test_a_text_written_as_it_is_held_whatever_is_alike_beside_it() -> None:
     """Arrow takes 0.0 and -0.0 for one number; each is still written as it is."""
     cells = pa.array([0.0, -0.0, float("nan"), None, 0.0])
-    from dpsynth.curator.cell_texts import distinct_cells
+    from dpsynth.curator.rows.cell_texts import distinct_cells
 
     found = distinct_cells(cells)
     assert found.texts.take(pa.array(found.index)).to_pylist() == text_of(cells).to_pylist()

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.curator import contribution_bounding, load_rows, loading
-from dpsynth.curator.contribution_bounding import numbered, person_codes, rows_kept, rows_of_persons
+from dpsynth.curator import load_rows, loaded_rows, units
+from dpsynth.curator.units import numbered, person_codes, rows_kept, rows_of_persons
 from tests.examples import examples
 
 KEY = bytes(range(32))
@@ -157,7 +157,7 @@ def test_every_set_of_k_rows_is_as_likely_as_any_other_over_keys():
 @pytest.mark.slow
 def test_rows_of_a_million_are_kept_evenly_over_the_positions_of_their_persons(monkeypatch):
     """Persons of 9 rows in no order, in parts of a few persons; chi-square of 8 degrees of freedom."""
-    monkeypatch.setattr(contribution_bounding, "ROWS_AT_ONCE", 1 << 16)
+    monkeypatch.setattr(units, "ROWS_AT_ONCE", 1 << 16)
     persons = np.random.default_rng(3).permutation(np.repeat(np.arange(111_111), 9))
     coded = person_codes(pa.array(persons), KEY)
     kept = rows_kept(coded, 5, KEY)
@@ -196,7 +196,7 @@ def test_persons_are_bounded_and_counted_alike_however_many_are_held_at_once(mon
     rng = np.random.default_rng(at_once)
     persons = codes_of([f"p{n}" for n in rng.integers(0, 40, 300)] + [str(n) for n in rng.integers(0, 9, 50)])
     expected = rows_kept(persons, 3, KEY)
-    monkeypatch.setattr(contribution_bounding, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(units, "ROWS_AT_ONCE", at_once)
     assert rows_kept(persons, 3, KEY).tolist() == expected.tolist()
     assert sorted(rows_of_persons(persons)) == sorted(Counter(persons.tolist()).values())
     numbers = numbered(persons)
@@ -205,7 +205,7 @@ def test_persons_are_bounded_and_counted_alike_however_many_are_held_at_once(mon
 
 
 def test_every_row_of_a_person_is_as_likely_to_be_kept_as_any_other(monkeypatch):
-    monkeypatch.setattr(contribution_bounding, "ROWS_AT_ONCE", 20_000)
+    monkeypatch.setattr(units, "ROWS_AT_ONCE", 20_000)
     people, rows, most = 20_000, 6, 2
     order = np.random.default_rng(3).permutation(np.repeat(np.arange(people), rows))
     kept = rows_kept(person_codes(pa.array(order), KEY), most, KEY)
@@ -245,7 +245,7 @@ def test_a_table_with_a_person_of_too_many_rows_is_never_made(monkeypatch):
     """A second look, should the bounding itself be wrong: one person of three rows beside others of one."""
     rows = rows_of(["a", "b", "b", "b", "c"])
     assert rows.bounded(2, KEY).rows == 4
-    monkeypatch.setattr(loading, "rows_kept", lambda persons, *_: np.ones(len(persons), np.bool_))
+    monkeypatch.setattr(loaded_rows, "rows_kept", lambda persons, *_: np.ones(len(persons), np.bool_))
     with pytest.raises(RuntimeError, match="bounding failed"):
         rows.bounded(2, KEY)
     assert rows.bounded(3, KEY).rows == 5

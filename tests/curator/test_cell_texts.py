@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dpsynth.curator.cell_texts import distinct_cells, text_of
+from dpsynth.curator.rows.cell_texts import distinct_cells, text_of
 
 
 @pytest.mark.parametrize(("unit", "of_second"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dpsynth.curator.memory_table import MemoryTable, cells_of_objects, texts_of_objects
+from dpsynth.curator.rows.memory_table import MemoryTable, cells_of_objects, texts_of_objects
 from dpsynth.errors import SourceError
 
 LONGEST = (1 << 10_000) - 1

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.curator.clique_choices import CliqueDigests, selected
+from dpsynth.curator.distances import CliqueDigests, selected
 from tests.examples import examples
 
 NAMES = st.sampled_from(["a", "b", "a\tb", "a\nb", 'a", "b', "é", ""])

@@ -13,14 +13,15 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.search import NumberSearch
 from dpsynth.columns.sums import Centring
-from dpsynth.curator import coded_columns, load_rows
-from dpsynth.curator.coded_columns import CodedColumns, Room
+from dpsynth.curator import load_rows
+from dpsynth.curator.rows import coded_columns
+from dpsynth.curator.rows.coded_columns import CodedColumns, Room
 from dpsynth.errors import SourceError
 
 KEY = b"k" * 32
@@ -115,7 +116,7 @@ def test_columns_lie_in_files_only_beyond_their_memory_and_where_they_may(
 HOLDING = """
 import sys, time, numpy as np
 from pathlib import Path
-from dpsynth.curator.coded_columns import CodedColumns, Room
+from dpsynth.curator.rows.coded_columns import CodedColumns, Room
 columns = CodedColumns(Room(0, Path(sys.argv[1])))
 columns.add({"a": np.frombuffer(b"canary-raccoon" * 1000, np.uint8)})
 held = columns.array("a")

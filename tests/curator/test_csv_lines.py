@@ -9,9 +9,10 @@ import pytest
 
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import ENCODINGS, WIDE
-from dpsynth.curator import csv_lines
-from dpsynth.curator.csv_lines import BrokenRows, Marks, piece_end
-from dpsynth.curator.source import read_batches
+from dpsynth.curator.rows import csv_lines
+from dpsynth.curator.rows.csv_lines import BrokenRows, Marks, piece_end
+from dpsynth.curator.rows.files import read_batches
+from tests.thinned import some
 
 WIDTH = 3
 LINES, RECORDS = FileForm(multiline=False), FileForm()
@@ -68,7 +69,7 @@ def read(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("block", [1, 40, 1 << 20])
+@pytest.mark.parametrize("block", some([1, 40, 1 << 20], 1))
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_each_line_is_one_row_by_the_rule_whatever_stands_around_it(read, monkeypatch, block, end):
     monkeypatch.setattr(csv_lines, "BLOCK", block)
@@ -81,7 +82,7 @@ def test_each_line_is_one_row_by_the_rule_whatever_stands_around_it(read, monkey
         assert read(lines, end=end) == whole + [(None,) * WIDTH] * (len(told) - len(whole))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", some(["utf-8", "utf-16", "cp1252"], 1))
 def test_a_row_that_comes_or_goes_moves_no_other_row(read, monkeypatch, encoding):
     monkeypatch.setattr(csv_lines, "BLOCK", 50)
     form, chance = FileForm(encoding=encoding, multiline=False), random.Random(11)

@@ -10,10 +10,10 @@ from collections import Counter
 import pytest
 
 from dpsynth.config.files import FileForm
-from dpsynth.curator import csv_lines
-from dpsynth.curator import csv_lines as csv_records
-from dpsynth.curator.csv_lines import sound_records
-from dpsynth.curator.source import read_batches
+from dpsynth.curator.rows import csv_lines
+from dpsynth.curator.rows import csv_lines as csv_records
+from dpsynth.curator.rows.csv_lines import sound_records
+from dpsynth.curator.rows.files import read_batches
 
 SIGNS = ("\n", "\r\n", "\r", '"', ",", "x", "a b", "", '""', "\n\n", "1,2,3\n", '\n"1","2","3"\n')
 MISSING = (None, None, None)

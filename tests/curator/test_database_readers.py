@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dpsynth.curator import DatabaseTable
-from dpsynth.curator import database_table as database_readers
-from dpsynth.curator.cell_texts import text_of
+from dpsynth.curator.rows import database_table as database_readers
+from dpsynth.curator.rows.cell_texts import text_of
 from dpsynth.errors import SourceError
 from tests.databases import Postgres
 

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from dpsynth.curator import database_table
-from dpsynth.curator import database_table as database_readers
-from dpsynth.curator.cell_texts import text_of
-from dpsynth.curator.database_table import DatabaseTable, reader_of
+from dpsynth.curator.rows import database_table
+from dpsynth.curator.rows import database_table as database_readers
+from dpsynth.curator.rows.cell_texts import text_of
+from dpsynth.curator.rows.database_table import DatabaseTable, reader_of
 from dpsynth.errors import SourceError
 
 CANARY = "canary-badger"

@@ -12,19 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.accounting.events import SelectionEvent, ThresholdEvent
 from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.codec import INVALID
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.number_texts import NumberFormat
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.columns.text_codec import TextCodec
-from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, load_table, noise, partition_selection
-from dpsynth.curator import coded_columns as kept_texts
+from dpsynth.columns.text import TextCodec
+from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, load_table, samplers, table
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator.journal import LOST
 from dpsynth.errors import BudgetRefused
@@ -79,10 +78,10 @@ class Notes:
 @pytest.fixture
 def quiet(monkeypatch):
     """No noise, the best choice, and every value that two units hold."""
-    monkeypatch.setattr(noise, "add_gaussian", lambda values, scale: values.copy())
-    monkeypatch.setattr(noise, "add_laplace", lambda values, scale: values.copy())
-    monkeypatch.setattr(noise, "choose_index", lambda scores, scale: int(np.argmax(scores)))
-    monkeypatch.setattr(partition_selection, "select", lambda units, event: units >= 2)
+    monkeypatch.setattr(samplers, "add_gaussian", lambda values, scale: values.copy())
+    monkeypatch.setattr(samplers, "add_laplace", lambda values, scale: values.copy())
+    monkeypatch.setattr(samplers, "choose_index", lambda scores, scale: int(np.argmax(scores)))
+    monkeypatch.setattr(samplers, "select", lambda units, event: units >= 2)
 
 
 def batches(seed, rows=120, size=50):
@@ -111,7 +110,7 @@ def one(name, cells, **more):
 @pytest.mark.parametrize("block", [1, 3, 1 << 12])
 @pytest.mark.parametrize("rows", [0, 1, 120])
 def test_texts_coded_later_are_coded_as_on_loading(monkeypatch, near, block, rows):
-    monkeypatch.setattr(kept_texts, "_BLOCK", block)
+    monkeypatch.setattr(table, "_BLOCK", block)
     given = batches(rows, rows)
     kept = load_table(given, (PAY, WELL, CITY, ZIP), near, KEY)
     later, now = kept.coded(FOUND), load_table(given, FOUND, near, KEY)
@@ -191,7 +190,7 @@ def test_scores_are_the_differences_of_the_rows_of_a_run_below_a_cut_and_not(val
 
     door, notes = one("pay", [*map(str, values), "", "x"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise, "choose_index", choose)
+        patch.setattr(samplers, "choose_index", choose)
         found = door.medians(PAY, cuts, runs, Fraction(1))
     for (start, stop), scores, pick, at in zip(runs, expected, picked, found.tolist(), strict=True):
         inside = [v for v in values if cuts[start] <= v < cuts[stop - 1]]
@@ -262,7 +261,7 @@ def test_values_nobody_holds_enough_of_are_no_values(kind):
 def test_a_person_counts_once_for_a_value_and_no_more_than_the_rows_kept(monkeypatch):
     held = {}
     monkeypatch.setattr(
-        partition_selection, "select", lambda units, event: held.update(units=units.tolist()) or units > 0
+        samplers, "select", lambda units, event: held.update(units=units.tolist()) or units > 0
     )
     who = ["ann"] * 2 + ["bob"] * 2 + ["eve"] * 40 + ["joe"]
     cells = ["A", "A", "A", "B", *(f"v{i}" for i in range(40)), "A"]

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events import ExponentialEvent
+from dpsynth.accounting.events import ExponentialEvent, SelectionEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.partition_selection import SelectionEvent
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
-from dpsynth.curator import Curator, Entry, Journal, Terms, noise
-from dpsynth.curator.clique_choices import FARTHEST
+from dpsynth.curator import Curator, Entry, Journal, Terms, samplers
+from dpsynth.curator.distances import FARTHEST
 from dpsynth.curator.journal import LOST
 from dpsynth.curator.table import PrivateTable
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
@@ -74,9 +73,9 @@ class Flat:
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """No noise, so that answers are exact: what these tests look at is their price."""
-    monkeypatch.setattr(noise, "add_gaussian", lambda values, scale: values.copy())
-    monkeypatch.setattr(noise, "add_laplace", lambda values, scale: values.copy())
-    monkeypatch.setattr(noise, "choose_index", lambda scores, scale: int(np.argmax(scores)))
+    monkeypatch.setattr(samplers, "add_gaussian", lambda values, scale: values.copy())
+    monkeypatch.setattr(samplers, "add_laplace", lambda values, scale: values.copy())
+    monkeypatch.setattr(samplers, "choose_index", lambda scores, scale: int(np.argmax(scores)))
 
 
 def opened(journal, budget, near=NEAR[0], kind="gaussian"):
@@ -254,7 +253,7 @@ def test_every_event_states_the_sensitivity_of_the_relation(near):
 
 def test_scores_are_l1_distances_between_exact_counts_and_rounded_estimates(monkeypatch):
     seen = []
-    monkeypatch.setattr(noise, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or 1)
+    monkeypatch.setattr(samplers, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or 1)
 
     class Guess(Flat):
         def marginal(self, clique):
@@ -330,7 +329,7 @@ class Huge(Flat):
 @pytest.mark.parametrize("value", [1e300, -1e300, np.inf, -np.inf, np.nan])
 def test_estimates_beyond_all_numbers_give_scores_that_do_not_wrap(monkeypatch, value):
     seen = []
-    monkeypatch.setattr(noise, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or 0)
+    monkeypatch.setattr(samplers, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or 0)
     curator, _ = opened(Losing(), 10)
     curator.choose(PAIRS[:1], Huge(value), Fraction(1), [-FARTHEST], [1 << 20])
     assert 0 < curator.errors(PAIRS[:1], Huge(value), Fraction(1))[0][0] <= FARTHEST
@@ -369,7 +368,7 @@ def test_a_choice_with_numbers_that_would_break_its_sensitivity_is_refused_befor
 
 def test_weights_of_zero_alone_leave_scores_equal_and_the_choice_charged(monkeypatch):
     seen, journal = [], Losing()
-    monkeypatch.setattr(noise, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or 2)
+    monkeypatch.setattr(samplers, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or 2)
     curator, measure = opened(journal, 10, NEAR[3])
     assert curator.choose(PAIRS, Flat(), Fraction(1), weights=[0] * 5) == 2
     assert seen == [[0] * 5] and journal.entries[0].event.sensitivity == NEAR[3].l1
@@ -407,9 +406,7 @@ def test_choices_in_turn_are_admissible_and_different_and_each_costs_its_price(k
 
 def test_each_choice_in_turn_is_a_share_of_the_work(monkeypatch):
     told = []
-    monkeypatch.setattr(
-        "dpsynth.curator.clique_choices.telling", lambda *whole: told.append(whole) or told.append
-    )
+    monkeypatch.setattr("dpsynth.curator.distances.telling", lambda *whole: told.append(whole) or told.append)
     opened(Losing(), 10)[0].choose_in_turn(PAIRS, Flat(), Fraction(1, 8), 3, Turns())
     assert told == [("choosing", 3), 1, 1, 1]
 
@@ -417,7 +414,7 @@ def test_each_choice_in_turn_is_a_share_of_the_work(monkeypatch):
 def test_choices_in_turn_have_the_scores_and_the_sensitivity_of_those_that_may_come(monkeypatch):
     seen, journal = [], Losing()
     monkeypatch.setattr(
-        noise, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or int(np.argmax(scores))
+        samplers, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or int(np.argmax(scores))
     )
     curator, _ = opened(journal, 10, NEAR[1])
     weights = [1, 9, 2, 3, 0]

@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, to_json
-from dpsynth.accounting.partition_selection import SelectionEvent
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, SelectionEvent, to_json
 from dpsynth.curator import Journal, Lost
 from dpsynth.curator.journal import is_paused
 from dpsynth.errors import DpsynthError

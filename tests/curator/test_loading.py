@@ -9,8 +9,8 @@ import pytest
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Domain
 from dpsynth.config import Spec, compiled
-from dpsynth.curator.coded_columns import ALL_IN_MEMORY
-from dpsynth.curator.loading import LoadedRows, joined, load_rows
+from dpsynth.curator.loaded_rows import LoadedRows, joined, load_rows
+from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY
 
 KEY = bytes(range(32))
 COLUMNS = compiled(

@@ -22,7 +22,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.files import FileForm
 from dpsynth.curator import MemoryTable, as_texts, load_table, read_batches
-from dpsynth.curator import memory_table as module
+from dpsynth.curator.rows import memory_table as module
 from dpsynth.errors import SourceError
 from tests.examples import examples
 

@@ -10,8 +10,9 @@ import pytest
 from pyarrow import parquet
 
 from dpsynth.config.files import FileForm
-from dpsynth.curator import csv_lines, source
-from dpsynth.curator.source import check_source, names_of, read_batches, read_row_groups, row_groups
+from dpsynth.curator.rows import csv_lines
+from dpsynth.curator.rows import files as source
+from dpsynth.curator.rows.files import check_source, names_of, read_batches, read_row_groups, row_groups
 from dpsynth.errors import SourceError
 
 CANARY = "K4N4RY"
@@ -273,7 +274,7 @@ def test_a_parquet_file_without_a_column_or_with_it_twice_is_refused(read):
 
 
 def test_parquet_rows_of_many_batches_come_whole_and_in_order(read, monkeypatch):
-    monkeypatch.setattr("dpsynth.curator.source._BATCH_ROWS", 100)
+    monkeypatch.setattr("dpsynth.curator.rows.files._BATCH_ROWS", 100)
     found = read(pa.table({"a": list(range(1000)), "b": ["x"] * 1000}), ("b", "a"), "parquet")
     assert found["a"] == [str(i) for i in range(1000)]
 

@@ -7,15 +7,14 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring
 from dpsynth.curator import counting, load_rows, load_table
-from dpsynth.curator.coded_columns import Texts
-from dpsynth.curator.table import PrivateTable, steps_in
+from dpsynth.curator.table import PrivateTable, Texts, steps_in
 
 KEY = b"k" * 32
 COLUMNS = (

@@ -14,8 +14,8 @@ from dpsynth.accounting.neighbours import (
     neighbours_in_words,
     protected,
 )
-from dpsynth.curator import loading as unit_codes
-from dpsynth.curator.contribution_bounding import nobody, rows_kept
+from dpsynth.curator import units as unit_codes
+from dpsynth.curator.units import nobody, rows_kept
 
 KEY = b"key"
 MONTHS = Neighbours("add_remove", "who", 2, per=PerPeriod("seen", "month"))

@@ -13,10 +13,10 @@ import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.subsampling import Sampling
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.curator import UnitSample, load_rows
-from dpsynth.curator.contribution_bounding import person_codes
+from dpsynth.curator.units import person_codes
 
 KEY = bytes(range(32))
 RATE = 0.2

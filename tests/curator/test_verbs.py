@@ -17,18 +17,18 @@ import pytest
 
 from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.finished_table import CodedRows, FinishedTable
 from dpsynth.columns.number_texts import PLAIN
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.search import NumberSearch, ValueSearch
 from dpsynth.columns.sums import Centring
-from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows, noise
-from dpsynth.curator.privacy_filter import PrivacyFilter
+from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows, samplers
+from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.plan.questions import Door
-from tests.fake_curator import FakeCurator
+from dpsynth.testing import FakeDoor
 from tests.guarantee.draws import watched_draws
 
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
@@ -131,7 +131,7 @@ def test_the_curator_has_one_implementation_of_each_verb_with_the_signature_of_t
 
 @pytest.mark.parametrize("verb", PROTOCOL)
 def test_the_fake_curator_of_the_tests_has_each_verb_with_the_signature_of_the_protocol(verb):
-    assert signature(getattr(FakeCurator, verb), hints=False) == signature(getattr(Door, verb), hints=False)
+    assert signature(getattr(FakeDoor, verb), hints=False) == signature(getattr(Door, verb), hints=False)
 
 
 def test_each_verb_is_asked_here_and_no_verb_but_of_the_pipeline_is_missing_in_the_protocol():
@@ -180,7 +180,7 @@ def test_a_verb_that_draws_before_it_is_charged_is_caught(monkeypatch, tmp_path,
 
 def test_a_new_verb_beside_the_journal_is_caught(monkeypatch, tmp_path):
     def maximum(self):
-        return noise.add_gaussian(np.array([self._table.rows]), 1.0)
+        return samplers.add_gaussian(np.array([self._table.rows]), 1.0)
 
     monkeypatch.setattr(Curator, "maximum", maximum, raising=False)
     assert "maximum" in methods(Curator) and "maximum" not in EXAMPLES

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.faults.faults import Fault
 from tests.faults.large import ALL
+from tests.scopes import occurrences
 
 ROOT = Path(__file__).resolve().parents[2]
 _COPIED = ("dpsynth", "flows", "tests", "configs", "schemas", "docs")
@@ -59,18 +60,19 @@ def tested(root: Path, tests: Sequence[str]) -> tuple[int, str]:
 
 def caught_by(root: Path, fault: Fault) -> str | None:
     """The test that notices a fault; None where none does."""
-    path = root / fault.file
-    whole = path.read_text(encoding="utf-8")
-    if whole.count(fault.old) != 1:
+    found = occurrences(root, fault.where, fault.old)
+    if len(found) != 1:
         return None
-    path.write_text(whole.replace(fault.old, fault.new), encoding="utf-8")
+    [(path, start)] = found
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole[:start] + fault.new + whole[start + len(fault.old) :], encoding="utf-8")
     try:
         code, printed = tested(root, fault.tests)
     finally:
         path.write_text(whole, encoding="utf-8")
-    found = _FAILED.search(printed)
+    failed = _FAILED.search(printed)
     # Any other code says that pytest itself could not do its work, and proves nothing.
-    return found[1] if code == 1 and found is not None else None
+    return failed[1] if code == 1 and failed is not None else None
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """The list of planted faults.
 
-Each is one mistake in the product, as a piece of a file and what stands in its place, and the tests that
-notice it. Pieces are short, so that the list survives when code moves: then change ``file``, and names.
+Each is one mistake in the product, as a piece of a function and what stands in its place, and the tests that
+notice it. Pieces are short and no file is named, so that the list survives when code moves.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ class Fault:
     Attributes:
         name: a few words, unique.
         breaks: the consequence, in one sentence.
-        file: the file, from the root of the project.
-        old: a piece of it that occurs once.
+        where: the qualified name of the function, class or constant that holds the mistake.
+        old: a piece of its source that occurs once.
         new: what stands there with the fault.
         tests: ids of tests, at least one of which fails with the fault.
     """
 
     name: str
     breaks: str
-    file: str
+    where: str
     old: str
     new: str
     tests: tuple[str, ...]
 
 
-def _fault(name: str, breaks: str, file: str, old: str, new: str, *tests: str) -> Fault:
-    return Fault(name, breaks, f"dpsynth/{file}", old, new, tuple(f"tests/{test}" for test in tests))
+def _fault(name: str, breaks: str, where: str, old: str, new: str, *tests: str) -> Fault:
+    return Fault(name, breaks, where, old, new, tuple(f"tests/{test}" for test in tests))
 
 
 _SHOWN_ONCE_SETTLED = (
@@ -44,7 +44,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "Gaussian noise x 0.7",
         "Answers tell about twice the rho that is charged.",
-        "curator/noise.py",
+        "add_gaussian",
         "_gaussian(sigma)(values.ravel())",
         "_gaussian(0.7 * sigma)(values.ravel())",
         "guarantee/test_noise.py::test_draws_follow_the_exact_discrete_distribution",
@@ -52,7 +52,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "Laplace noise x 0.7",
         "Answers tell 1.4 times the epsilon that is charged.",
-        "curator/noise.py",
+        "add_laplace",
         "_laplace(scale)(values.ravel())",
         "_laplace(0.7 * scale)(values.ravel())",
         "guarantee/test_noise.py::test_draws_follow_the_exact_discrete_distribution",
@@ -60,7 +60,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "bulk noise x 0.7",
         "Answers of many cells tell more than is charged.",
-        "curator/bulk_noise.py",
+        "add_in_bulk",
         "table = _table(kind, float(scale))",
         "table = _table(kind, 0.7 * float(scale))",
         "guarantee/test_bulk_noise.py::test_draws_follow_the_exact_distribution",
@@ -68,7 +68,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "one sign only",
         "Noise in bulk is never negative, so counts give away a lower bound.",
-        "curator/bulk_noise.py",
+        "_draw",
         "signed: Counts = (size ^ -negative) + negative",
         "signed: Counts = size + 0 * negative",
         "guarantee/test_bulk_noise.py::test_draws_follow_the_exact_distribution",
@@ -76,7 +76,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "seeded noise",
         "Noise that can be drawn again can be taken off.",
-        "curator/bulk_noise.py",
+        "_system_words",
         "np.frombuffer(os.urandom(8 * number), dtype=np.uint64)",
         "np.random.default_rng(7).integers(0, 2**64 - 1, number, dtype=np.uint64)",
         "guarantee/test_bulk_noise.py::test_draws_follow_the_exact_distribution",
@@ -84,15 +84,15 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "no noise drawn",
         "Exact counts are published.",
-        "curator/terms.py",
-        "return adding[self.bought.noise](exact, self.bought.scale)",
-        "return exact",
+        "samplers.add_noise",
+        "return add_gaussian(values, event.sigma)",
+        "return values",
         "guarantee/test_noise.py::test_a_curator_adds_the_noise_that_its_journal_charges_for",
     ),
     _fault(
         "exponential mechanism without its factor 2",
         "A choice among scores that move either way is charged half of its epsilon.",
-        "accounting/events.py",
+        "ExponentialEvent.epsilon",
         "return 2 * Fraction(self.sensitivity) / Fraction(self.scale)",
         "return Fraction(self.sensitivity) / Fraction(self.scale)",
         "accounting/test_events.py::test_the_factor_two_of_the_exponential_mechanism_is_not_dropped",
@@ -100,7 +100,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "sharper choices than charged",
         "The exponential mechanism runs at half of the scale on record.",
-        "curator/noise.py",
+        "choose_index",
         "int(_gumbel_max(scale)(scores))",
         "int(_gumbel_max(scale / 2)(scores))",
         "guarantee/test_selection.py::test_choices_follow_the_exponential_mechanism",
@@ -108,24 +108,24 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exact exam published",
         "The exact distances of the synthetic table from the private one are published.",
-        "curator/door.py",
-        "noised.event, lambda: self._exact(cliques, table), noised.draw)",
-        "noised.event, lambda: self._exact(cliques, table), lambda exact: exact)",
-        "guarantee/test_exam.py::test_the_exam_gets_the_noise_that_is_charged_for_and_told",
+        "DistanceQuestions.examine",
+        "event, lambda: self._exact(cliques, table), draw)",
+        "event, lambda: self._exact(cliques, table), lambda exact: exact)",
+        "guarantee/test_noise_of_answers.py::test_an_answer_has_the_noise_that_is_charged_for_and_told",
     ),
     # sensitivity
     _fault(
         "exam at half of its sensitivity",
         "A unit moves every distance of the exam, and noise is made for half of them.",
-        "curator/door.py",
-        "self._terms.distances(price, len(cliques))",
-        "self._terms.distances(price, max(len(cliques) // 2, 1))",
+        "DistanceQuestions.examine",
+        "self._calibration.distances(price, len(cliques))",
+        "self._calibration.distances(price, max(len(cliques) // 2, 1))",
         "guarantee/test_exam.py::test_no_neighbour_of_any_small_table_moves_the_exam_further_than_declared_and_some_move_it_so_far",
     ),
     _fault(
         "exam in fractions of a row",
         "A unit moves a distance by as many as the finished table has rows.",
-        "curator/door.py",
+        "DistanceQuestions._exact",
         "found.append(_sum(apart) // rows)",
         "found.append(_sum(apart))",
         "guarantee/test_exam.py::test_no_neighbour_of_any_small_table_moves_the_exam_further_than_declared_and_some_move_it_so_far",
@@ -133,23 +133,23 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exam not charged",
         "The exam's answer comes beside the journal, so nobody counts it.",
-        "curator/door.py",
-        "drawn = self._ask(question, noised.event, lambda: self._exact(cliques, table), noised.draw)",
-        "drawn = noised.draw(self._exact(cliques, table))",
+        "DistanceQuestions.examine",
+        "drawn = self._ask(question, event, lambda: self._exact(cliques, table), draw)",
+        "drawn = draw(self._exact(cliques, table))",
         "guarantee/test_charges.py::test_the_journal_is_never_behind_the_draws",
     ),
     _fault(
         "exam of half of the price",
         "The plan says other noise than is drawn, and a part of the budget is left.",
-        "pipeline/pausing.py",
-        "door.examine(cliques, finished, plan.kept)",
-        "door.examine(cliques, finished, plan.kept / 2)",
+        "examine",
+        "door.examine(cliques, finished, plan.exam_price)",
+        "door.examine(cliques, finished, plan.exam_price / 2)",
         "guarantee/test_every_strategy_by_replay.py::test_what_the_journal_holds_composes_to_the_planned_budget_and_to_nearly_all_of_it",
     ),
     _fault(
         "person counted as a row",
         "Rows of one person move an answer further than its noise is made for.",
-        "accounting/neighbours.py",
+        "Neighbours.l1",
         "return self.max_rows * (2 if",
         "return 1 * (2 if",
         "accounting/test_neighbours.py::test_the_stated_sensitivities_are_reached_and_never_exceeded",
@@ -157,7 +157,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "replaced rows as added ones, L1",
         "An exchanged row moves two cells, and noise is made for one.",
-        "accounting/neighbours.py",
+        "Neighbours.l1",
         "return self.max_rows * (2 if",
         "return self.max_rows * (1 if",
         "accounting/test_neighbours.py::test_the_stated_sensitivities_are_reached_and_never_exceeded",
@@ -165,7 +165,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "L2 of a person's rows as their root",
         "Rows of one person that fall into one cell move it by k, not by the root of k.",
-        "accounting/neighbours.py",
+        "Neighbours.l2_squared",
         "return self.max_rows**2 * (2 if",
         "return self.max_rows * (2 if",
         "accounting/test_neighbours.py::test_the_stated_sensitivities_are_reached_and_never_exceeded",
@@ -173,7 +173,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "noisy errors as one distance",
         "A unit moves every distance, and noise is made for one.",
-        "accounting/calibration.py",
+        "Calibration.distances",
         "number * each, number * each**2",
         "each, each**2",
         "guarantee/test_noisy_errors.py::test_no_neighbour_of_any_small_table_moves_the_distances_further_than_declared_and_some_move_them_so_far",
@@ -181,7 +181,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "sums that move as counts do, in squared L2",
         "An exchanged row may move one sum by twice its limit, and noise is made for two moves by it.",
-        "accounting/calibration.py",
+        "Calibration.sums",
         "price, moved, moved**2,",
         "price, moved, self.near.l2_squared * limit**2,",
         "guarantee/test_sums.py::test_no_neighbour_of_any_small_table_moves_the_sums_further_than_declared_and_some_move_them_so_far",
@@ -189,7 +189,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "numbers beyond the limit of a sum",
         "A row adds more to a sum than its noise is made for.",
-        "curator/table.py",
+        "PrivateTable.sums.figures",
         "-centring.limit, centring.limit)",
         "-(1 << 31), 1 << 31)",
         "guarantee/test_sums.py::test_a_row_adds_at_most_the_limit_however_far_it_is_from_its_offset",
@@ -197,23 +197,23 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "sums for half of their noise",
         "A sum tells twice the epsilon that is charged.",
-        "curator/door.py",
-        "noised = self._terms.sums(price, centring.limit)",
-        "noised = self._terms.sums(price, (centring.limit + 1) // 2)",
+        "CountQuestions.sums.bought_for",
+        "self._calibration.sums(price, centring.limit)",
+        "self._calibration.sums(price, (centring.limit + 1) // 2)",
         "guarantee/test_sums.py::test_no_neighbour_of_any_small_table_moves_the_sums_further_than_declared_and_some_move_them_so_far",
     ),
     _fault(
         "rows of a person in finer counts as one",
         "A unit of several rows moves counts of pieces by all of them, and noise is made for one.",
-        "curator/door.py",
-        "noised = self._terms.counts(price)",
-        "noised = self._terms.persons(price)",
+        "CountQuestions.finer_counts",
+        "price, self._calibration.counts)",
+        "price, self._calibration.counted_once.counts)",
         "guarantee/test_finer_counts.py::test_no_neighbour_of_any_small_table_moves_the_counts_further_than_declared_and_some_move_them_so_far",
     ),
     _fault(
         "rows in every piece up to theirs",
         "A row counts in several pieces, and noise is made for one.",
-        "curator/table.py",
+        "PrivateTable.finer_counts",
         "return added_up(figures, self.rows, [groups * number])[0].reshape(shape)",
         "return np.cumsum(added_up(figures, self.rows, [groups * number])[0].reshape(shape), axis=-1)",
         "guarantee/test_finer_counts.py::test_no_neighbour_of_any_small_table_moves_the_counts_further_than_declared_and_some_move_them_so_far",
@@ -221,7 +221,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "replaced persons counted as one",
         "An exchanged person moves two numbers of persons, and noise is made for one.",
-        "accounting/calibration.py",
+        "Calibration.counted_once",
         "return replace(self, near=self.near.counted_once)",
         'return replace(self, near=replace(self.near.counted_once, relation="add_remove"))',
         "guarantee/test_contributions.py::test_one_person_moves_the_counts_as_far_as_is_charged_whatever_the_bound_in_the_terms",
@@ -229,7 +229,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exact number of rows of persons",
         "The number of rows is private where a person may bring more or fewer, and would be published.",
-        "accounting/neighbours.py",
+        "Neighbours.rows_public",
         'return self.relation == "replace_one" and self.person is None',
         'return self.relation == "replace_one"',
         "accounting/test_neighbours.py::test_the_number_of_rows_is_public_exactly_where_no_neighbour_changes_it",
@@ -237,7 +237,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exact number of rows",
         "The number of rows is published as it is under add_remove too.",
-        "curator/marginals.py",
+        "CountQuestions.count",
         "        if self._terms.neighbours.rows_public:",
         "        if self._terms.neighbours.max_rows:",
         "curator/test_door.py::test_the_number_of_rows_is_free_and_exact_only_where_the_relation_fixes_it",
@@ -245,7 +245,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "estimates stretched over a marginal",
         "A guess of another shape counts each row several times, so a distance moves further than declared.",
-        "curator/clique_choices.py",
+        "_distance",
         "if guess.shape != counts.shape:",
         "if guess.size > counts.size:",
         "curator/test_door.py::test_an_estimate_of_another_shape_is_refused_rather_than_stretched",
@@ -253,7 +253,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "warnings by exact counts",
         "Words, exit code and pause of a release depend on the table by another way than a charged answer.",
-        "pipeline/pausing.py",
+        "heed_warnings",
         "        stage.layout.columns,\n        answers.first,\n        found,",
         "        stage.layout.columns,\n        [type(m)(m.clique, stage.curator._counts.of(m.clique), "
         "m.noise, m.scale) for m in answers.first],\n        found,",
@@ -263,38 +263,33 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "exact numbers of persons by their rows",
         "The share of rows that is cut off, the verdict and a bound that is found follow from the table.",
-        "curator/door.py",
-        "return UnitsByRows(tuple(first), values, self._terms.noise, scale)",
-        "return UnitsByRows(tuple(first), self._rows.rows_of_units(first), self._terms.noise, scale)",
+        "UnboundedCurator.rows_per_unit",
+        "return UnitsByRows(tuple(first), values, self._terms.noise, bought.scale)",
+        "return UnitsByRows(tuple(first), self._rows.rows_of_units(first), self._terms.noise, bought.scale)",
         "guarantee/test_warnings_of_neighbours.py::"
         "test_a_neighbour_with_the_same_answers_is_judged_and_paused_in_the_same_bytes",
     ),
     _fault(
         "persons by their rows, charged as for add_remove",
         "An exchanged person moves two numbers, and the noise is for one.",
-        "curator/terms.py",
-        "        return Noised(self.calibration.counted_once.counts(price))",
-        "        bought = Calibration(Neighbours('add_remove'), self.measure, noise_named(self.noise))\n"
-        "        return Noised(bought.counts(price))",
+        "UnboundedCurator.rows_per_unit",
+        "self._calibration.counted_once.counts)",
+        "replace(self._calibration, near=type(self._terms.neighbours)('add_remove')).counts)",
         "guarantee/test_contributions.py::test_one_person_moves_the_counts_as_far_as_is_charged_whatever_the_bound_in_the_terms",
     ),
     _fault(
         "numbers of persons by their rows with 0.7 of their noise",
         "Less noise is drawn than is charged and told.",
-        "curator/door.py",
-        "            noised = self._terms.persons(price)\n"
-        "            return self._ask(question, noised.event, exact, noised.draw), noised.bought.scale",
-        "            noised = self._terms.persons(price)\n"
-        "            less = replace(noised.bought, scale=0.7 * noised.bought.scale)\n"
-        "            return self._ask(question, noised.event, exact, type(noised)(less).draw), "
-        "noised.bought.scale",
-        "guarantee/test_contributions.py::test_counts_of_persons_get_the_noise_that_is_charged_for_and_told",
+        "samplers.add_noise",
+        "return add_gaussian(values, event.sigma)",
+        "return add_gaussian(values, 0.7 * event.sigma)",
+        "guarantee/test_noise_of_answers.py::test_an_answer_has_the_noise_that_is_charged_for_and_told",
     ),
     # contribution bounds
     _fault(
         "person bound forgotten",
         "All rows of a person enter, however many.",
-        "curator/loading.py",
+        "LoadedRows.bounded",
         "left = self.of_rows(rows_kept(self.persons, max_rows, key))",
         "left = self",
         "guarantee/test_replay_on_neighbours.py::test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_sensitivity"
@@ -303,7 +298,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "one row too many of each person",
         "A person moves answers by k + 1.",
-        "curator/contribution_bounding.py",
+        "_beyond",
         "position >= max_rows",
         "position > max_rows",
         "curator/test_bounding.py::test_at_most_k_rows_of_each_person_are_kept_and_all_where_there_are_no_more",
@@ -311,7 +306,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a person's rows by their place",
         "The rows of a person that are kept depend on where other people's rows stand.",
-        "curator/contribution_bounding.py",
+        "_beyond",
         "rank = (np.arange(len(ranked)) - np.repeat(start, length))[crowded]",
         "rank = order[crowded]",
         "curator/test_bounding.py::test_adding_removing_or_changing_a_person_leaves_everybody_elses_rows_as_they_were",
@@ -319,7 +314,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "spellings are persons",
         "A person under two spellings of one id has twice the rows.",
-        "curator/contribution_bounding.py",
+        "person_codes.read",
         "person = canonical_id(text)",
         'person = text or ""',
         "curator/test_bounding.py::test_variants_of_an_id_are_one_person",
@@ -328,7 +323,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "charge after the draw",
         "A kill between draw and charge leaves an answer that nobody paid for.",
-        "curator/journal.py",
+        "Journal.answer",
         '            self._append({"kind": "charge", "seq": seq, "question": question, '
         '"event": events.to_json(event)})\n',
         '            draw()\n            self._append({"kind": "charge", "seq": seq, "question": question, '
@@ -338,7 +333,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "lost answer drawn again",
         "An answer that may have been seen is drawn a second time for one charge.",
-        "curator/journal.py",
+        "Journal.answer",
         "            entry.outcome = LOST\n        self._cursor += 1",
         "            entry.outcome = draw()\n        self._cursor += 1",
         "curator/test_journal.py::test_after_the_record_ends_new_questions_are_charged_and_drawn",
@@ -346,7 +341,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "recorded answers drawn again",
         "A resumed release has a second noise for each of its questions.",
-        "curator/journal.py",
+        "Journal.answer",
         'return cast("Answer | Lost", entry.outcome)',
         "return draw()",
         "curator/test_journal.py::test_a_journal_read_again_gives_identical_answers_without_drawing",
@@ -354,7 +349,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "journal not synced",
         "After a failure of power, answers are known that the journal has not.",
-        "curator/journal.py",
+        "Journal._append",
         "        os.fsync(self._file.fileno())",
         "        pass",
         "curator/test_journal.py::test_each_line_is_synced_before_the_next_step",
@@ -362,7 +357,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "another question takes the recorded answer",
         "With another config a resumed release puts answers to questions that were never asked.",
-        "curator/journal.py",
+        "Journal.answer",
         "if (entry.question, entry.event) != (question, event):",
         "if False:",
         "curator/test_journal.py::test_another_question_or_price_than_the_recorded_one_is_refused",
@@ -370,7 +365,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "sealed journal goes on",
         "A release that the ledger has closed draws without a reservation.",
-        "curator/journal.py",
+        "Journal.answer",
         "            if self.sealed:",
         "            if False:",
         "curator/test_journal.py::test_a_release_that_the_ledger_has_closed_answers_from_its_record_and_draws_nothing_more",
@@ -378,7 +373,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "journal without a lock",
         "Two processes resume one release and draw two noises for a charge.",
-        "curator/journal.py",
+        "_lock",
         "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)",
         "curator/test_journal.py::test_a_second_process_is_refused_until_the_first_lets_go",
@@ -386,7 +381,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "charge halved in memory",
         "A release spends twice its budget.",
-        "curator/privacy_filter.py",
+        "PrivacyFilter._spent",
         "self._sum += self._terms.measure.cost(entry.event)",
         "self._sum += self._terms.measure.cost(entry.event) / 2",
         "curator/test_door.py::test_the_budget_is_never_exceeded_whatever_is_asked_and_whatever_is_lost",
@@ -394,7 +389,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "budget not checked",
         "Questions beyond the budget are answered.",
-        "curator/privacy_filter.py",
+        "PrivacyFilter._ask",
         "if cost > self.remaining or (",
         "if (",
         "curator/test_door.py::test_the_budget_is_never_exceeded_whatever_is_asked_and_whatever_is_lost",
@@ -402,7 +397,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "lost answers given back",
         "What was drawn and lost is not counted.",
-        "curator/privacy_filter.py",
+        "PrivacyFilter._spent",
         "for entry in islice(entries, self._summed, None):",
         "for entry in (e for e in islice(entries, self._summed, None) if not isinstance(e.outcome, Lost)):",
         "curator/test_door.py::test_the_budget_is_never_exceeded_whatever_is_asked_and_whatever_is_lost",
@@ -410,7 +405,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "delta of values not checked",
         "Values are named with more delta than the release has.",
-        "curator/privacy_filter.py",
+        "PrivacyFilter._ask",
         "if cost > self.remaining or (event.delta > 0 and event.delta > self._delta_left()):",
         "if cost > self.remaining:",
         "curator/test_domain_questions.py::test_values_are_refused_before_they_are_drawn_where_the_delta_of_the_release_is_spent",
@@ -418,7 +413,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a constant bounding key",
         "Who knows the key can see to it which rows of a person enter each release.",
-        "pipeline/beginning.py",
+        "_header",
         '"key": secrets.token_hex(32)',
         '"key": "00" * 32',
         "release/test_settlement.py::test_each_release_has_a_secret_bounding_key_of_its_own",
@@ -426,7 +421,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "copies unfenced",
         "Each copy of a release under way goes on to draw answers.",
-        "pipeline/beginning.py",
+        "_reserved_run",
         "    journal.fence = _fence(ledger, name, holder)\n",
         "",
         "release/test_copies.py::"
@@ -437,7 +432,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rounded to the nearest",
         "A published epsilon lies below the true one.",
-        "accounting/amount.py",
+        "float_up",
         "return near if Fraction(near) >= value else nextafter(near, inf)",
         "return near",
         "accounting/test_accountants.py::test_rounding_goes_the_stated_way_by_at_most_one_step",
@@ -445,7 +440,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "delta of the events forgotten",
         "The whole delta is used for epsilon, and again for naming values.",
-        "accounting/accountants.py",
+        "amount_of",
         "measure.epsilon(total, given - approximate_delta)",
         "measure.epsilon(total, given)",
         "accounting/test_selection_events.py::test_the_guarantee_states_the_delta_asked_for_and_the_part_of_it_for_lapses",
@@ -453,7 +448,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "delta of one value for all of a person",
         "A person of several values is given away with several times the delta.",
-        "accounting/partition_selection.py",
+        "ThresholdEvent.delta",
         "self.partitions * tail_above(self.sigma, self.threshold - 1)",
         "tail_above(self.sigma, self.threshold - 1)",
         "accounting/test_selection_events.py::test_a_tail_beyond_all_doubles_is_the_least_of_them",
@@ -461,7 +456,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "Gaussian DP without its discrete part",
         "Discrete noise counts as more continuous noise than it holds.",
-        "accounting/measures.py",
+        "continuous_variance",
         "return (1 - HIDDEN_SHARE) * sigma**2 - LEAST_HIDDEN",
         "return sigma**2",
         "release/test_promises.py::test_the_published_guarantee_is_what_the_journal_adds_up_to"
@@ -470,7 +465,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "period left out of the unit",
         "All rows of a person are bounded as one unit where those of a period are promised to be.",
-        "curator/loading.py",
+        "unit_codes",
         "people ^ periods)",
         "people)",
         "curator/test_unit_codes.py::"
@@ -480,7 +475,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "cap not checked",
         "Releases beyond the cap are let through.",
-        "ledger/refusals.py",
+        "check_allowed",
         "    if lasting and account.allows(",
         "    if lasting or account.allows(",
         "ledger/test_ledger.py::test_ten_tenths_fit_a_cap_of_one_and_an_eleventh_does_not",
@@ -488,7 +483,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "ledger without a lock",
         "Two processes take the same rest of a budget.",
-        "ledger/store.py",
+        "_ALONE",
         '"sqlite": "BEGIN IMMEDIATE"',
         '"sqlite": "BEGIN"',
         "ledger/test_ledger_races.py::test_processes_race_for_a_budget_that_one_can_have",
@@ -496,7 +491,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an epsilon so far charged at an end",
         "Releases that are ended by what came out get past a cap under the filter sequential.",
-        "accounting/cost.py",
+        "charge",
         "return journal if journal.pure else replace(journal, amount=reserved.amount)",
         "return journal",
         "guarantee/test_releases_ended_early.py::"
@@ -505,7 +500,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "refund of an abandoned release",
         "A release without a journal gets its whole reservation back.",
-        "ledger/ledger.py",
+        "Ledger.abandon",
         "            said = recorded.reserved if cost is None else cost\n"
         "            charged = charge(recorded.reserved, said)\n"
         '            if (recorded.state, recorded.cost) == ("abandoned", charged):',
@@ -517,7 +512,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an end above the reservation",
         "A release that spent more than it reserved is closed without a word.",
-        "ledger/refusals.py",
+        "check_end",
         "    if not charge.within(recorded.reserved):",
         "    if False:",
         "ledger/test_ledger.py::test_a_release_may_cost_its_whole_reservation_and_no_more",
@@ -525,7 +520,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "overlap of slices ignored",
         "A month and its quarter count as other people.",
-        "ledger/privacy_filter.py",
+        "_most_on_a_day",
         "        most = tuple(map(max, zip(most, running, strict=True)))",
         "        most = tuple(map(max, zip(most, changes[day], strict=True)))",
         "ledger/test_ledger.py::test_parts_are_counted_apart_and_what_overlaps_is_not",
@@ -533,7 +528,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "slices always in parallel",
         "The same people in twelve months are charged for one.",
-        "ledger/balance.py",
+        "ReleaseEntry.counted",
         "return Counted(self.cost_of_unit or self.cost, self.part if parted else None)",
         "return Counted(self.cost_of_unit or self.cost, self.part)",
         "ledger/test_ledger.py::test_parts_that_are_not_declared_to_be_apart_add_up",
@@ -541,7 +536,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "parallel slices under replace_one",
         "An exchanged row leaves one slice and enters another, and both would be charged as one.",
-        "config/grammar.py",
+        "Spec._period_checked",
         'if self.privacy.neighbours != "add_remove":',
         "if False:",
         "config/test_refusals.py::test_a_period_without_add_remove_is_refused_with_the_reason",
@@ -549,7 +544,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rows and persons added up",
         "Costs of guarantees about rows stand beside those about persons.",
-        "ledger/refusals.py",
+        "check_protection",
         "if (protected(entry.unit), entry.neighbours) != (protected(unit), account.neighbours):",
         "if entry.neighbours != account.neighbours:",
         "ledger/test_ledger.py::test_what_is_foreseen_is_what_a_reservation_finds_and_changes_nothing",
@@ -557,7 +552,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "settlement digest not checked",
         "Two copies of a release publish two noises for one charge.",
-        "ledger/ledger.py",
+        "Ledger.settle",
         'if recorded.state == "closed" and recorded.digest != digest:',
         "if False:",
         "ledger/test_ledger.py::test_a_release_is_closed_once_and_with_one_digest",
@@ -565,7 +560,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "settled without a digest",
         "The ledger can't tell the answers that were settled from those of another copy.",
-        "pipeline/release_run.py",
+        "settle",
         "            work.journal.digest,\n",
         '            "",\n',
         "release/test_copies.py::test_two_draws_of_the_last_answer_are_told_apart_when_they_are_settled"
@@ -574,7 +569,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "changed rows unseen",
         "A row of the ledger that was made cheaper is believed.",
-        "ledger/chain.py",
+        "broken_link",
         "if true_hash is None or row.hash != true_hash:",
         "if true_hash is None:",
         "ledger/test_tampering.py::test_every_bit_of_every_field_is_held_by_the_chain",
@@ -582,7 +577,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an occasion released twice",
         "A schedule that runs twice pays twice.",
-        "ledger/ledger.py",
+        "_of_occasion",
         'return next((r for r in same if r.state != "abandoned"), None)',
         "return None",
         "ledger/test_ledger.py::test_an_occasion_is_released_once",
@@ -591,7 +586,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "domain from the data",
         "The values of an open category are those of the table, however few units hold them.",
-        "curator/domain_questions.py",
+        "DomainQuestions.values_of.ask",
         "lambda held: tuple(sorted(_selected(held, event)))",
         "lambda held: tuple(sorted(held))",
         "curator/test_domain_questions.py::test_named_are_values_without_blanks_that_are_neither_known_nor_missing_nor_too_long_nor_odd",
@@ -599,7 +594,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "cell in an error",
         "A message quotes what a parser quoted.",
-        "errors.py",
+        "StepFailed.of",
         "failed: {type(error).__name__}; details",
         "failed: {error}; details",
         "release/test_promises.py::test_a_failure_before_the_first_charge_costs_and_leaves_nothing",
@@ -607,7 +602,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a foreign error gets out",
         "A library's message, which may quote a cell, reaches the terminal.",
-        "pipeline/steps.py",
+        "guarded",
         "    except Exception as error:\n        failure",
         "    except Exception as error:\n        raise\n        failure",
         "release/test_promises.py::test_a_failure_before_the_first_charge_costs_and_leaves_nothing",
@@ -615,7 +610,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "values that few hold are named",
         "Partition selection names every value.",
-        "curator/partition_selection.py",
+        "select",
         "(secrets.randbits(BITS) < chances[level] for level in which.tolist())",
         "(chances[level] > 0 for level in which.tolist())",
         "guarantee/test_partition_selection.py::test_values_are_named_as_often_as_claimed_those_of_no_unit_never_and_large_ones_always",
@@ -623,7 +618,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rows of other slices",
         "A release of a month holds rows of others, which are charged elsewhere.",
-        "columns/slices.py",
+        "Slice.holds",
         "return span is not None and self.start <= span[0] and span[1] <= self.stop",
         "return span is not None and self.start <= span[0]",
         "columns/test_slices.py",
@@ -632,7 +627,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a last round that keeps half of its budget",
         "What a release has cost depends on whether triples were worth asking about.",
-        "strategy/beside_the_tree.py",
+        "with_pairs_beside",
         "known, found, door.remaining)[0]",
         "known, found, door.remaining / 2)[0]",
         "strategy/test_auto.py::"
@@ -642,7 +637,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "formulas in CSV files",
         "A spreadsheet runs a cell.",
-        "bundle/csv_files.py",
+        "neutralise",
         "return pc.if_else(pc.and_not(risky, harmless), guarded, texts)",
         "return texts",
         "bundle/test_csv_safety.py",
@@ -650,7 +645,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "half-written bundle shown",
         "A bundle stands under its final name before it is whole.",
-        "pipeline/outputs.py",
+        "write",
         "write_public(public, publication_of(",
         'commit(run.partial, run.final)\n    write_public(run.final / "public", publication_of(',
         _SHOWN_ONCE_SETTLED,
@@ -658,7 +653,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a bundle shown before settlement",
         "A release is public that the ledger may refuse to close.",
-        "pipeline/spine.py",
+        "run",
         "        step(Step.SETTLE, settle, release_run, stage.plan)\n"
         "        step(Step.PUBLISH, publish, release_run, tell)\n",
         "        step(Step.PUBLISH, publish, release_run, tell)\n"
@@ -668,7 +663,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a bundle overwritten",
         "A release replaces what stands under its name.",
-        "bundle/bundle.py",
+        "commit",
         "    if os.path.lexists(final):",
         "    if False:",
         "bundle/test_bundle.py::test_commit_never_overwrites",
@@ -676,7 +671,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "public marginals published as measurements",
         "Public totals stand among the answers that were paid for.",
-        "pipeline/answers.py",
+        "Answers.own",
         "return (*self.tiers.singles, *self.first, *self.again)",
         "return (*self.tiers.singles, *self.first, *self.public_one_way, *self.again)",
         "release/test_public_marginals.py::test_counts_come_out_exactly_and_are_not_asked",
@@ -684,7 +679,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "evidence published as measurements",
         "Answers of earlier releases stand among those of this one, and count twice in the next.",
-        "pipeline/answers.py",
+        "Measured.joint",
         "return [m for m in self.selection.answers if m is not None]",
         "return [*(m for m in self.selection.answers if m is not None), *self.selection.earlier]",
         "release/test_reuse.py::test_no_answer_of_an_earlier_release_is_handed_on_as_one_of_its_own",
@@ -692,7 +687,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "any counts written as measurements",
         "Public counts and evidence that reach the file of measurements pass for answers that were paid for.",
-        "bundle/bundle.py",
+        "measurement_table",
         "if not isinstance(answer, Measurement | ExactTotal):",
         "if False:",
         "bundle/test_measurement_file.py::test_what_is_no_answer_of_this_release_is_not_written_as_one",
@@ -700,7 +695,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "guarantee without the choices",
         "The published epsilon leaves out what choosing cost.",
-        "pipeline/release_run.py",
+        "composed",
         "charged = [e.event for e in charges(plan, journal)]",
         'charged = [e.event for e in charges(plan, journal) if "estimates" not in e.question]',
         "release/test_promises.py::test_the_published_guarantee_is_what_the_journal_adds_up_to"
@@ -709,7 +704,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "structural zeros dropped",
         "Impossible rows have probability.",
-        "model/public_marginals.py",
+        "zeros_within",
         "    return kept",
         "    return {}",
         "model/test_zeros_within.py",
@@ -717,7 +712,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "constraint not enforced",
         "Rows that violate a rule are kept.",
-        "columns/rules/drawing.py",
+        "Drawing.rows",
         "        if bad.any():",
         "        if bad.all():",
         "columns/rules/test_no_row_violates.py::test_rows_obey_any_conditions",
@@ -725,7 +720,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rule ruins a column",
         "A sum lies wherever its parts fall, whatever was measured of it.",
-        "columns/rules/drawing.py",
+        "Drawing._solved",
         "            if isinstance(turn, Sum):",
         "            if isinstance(turn, Sum) and not codes:",
         "columns/rules/test_repair.py::test_a_rule_that_holds_costs_no_column_and_no_measured_pair_more_than_a_fiftieth",
@@ -733,7 +728,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "public marginal not kept",
         "The synthetic table contradicts the public totals.",
-        "model/public_marginals.py",
+        "raked",
         "    return MarkovRandomField(model.tree, tuple(beliefs), model.total)",
         "    return model",
         "model/test_public_marginals.py",
@@ -741,7 +736,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "settled at half",
         "A release counts for half of the epsilon that it published.",
-        "pipeline/release_run.py",
+        "cost_of",
         "Amount(min(amount.epsilon, most), amount.delta)",
         "Amount(min(amount.epsilon, most) / 2, amount.delta)",
         "release/test_settlement.py::test_the_closing_row_of_a_pure_release_has_the_epsilon_of_its_journal",
@@ -749,7 +744,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "settled with no events",
         "The rho and mu of a release are missing in the ledger, where rho and mu are added up.",
-        "pipeline/release_run.py",
+        "settle",
         "recorded = [e.event for e in work.journal.entries]",
         "recorded: list[events.RecordedEvent] = []",
         "release/test_settlement.py::test_the_closing_row_has_the_figures_of_the_journals_events",
@@ -757,7 +752,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "the private table as the public one",
         "Exact counts of the private table enter the release as evidence.",
-        "pipeline/inputs.py",
+        "check_public_table",
         "is_part_of(str(path), spec.source.path)",
         "str(path) == spec.source.path",
         "release/test_public.py::test_the_private_table_is_never_taken_for_a_public_one",
@@ -766,7 +761,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a direct response that lies too seldom",
         "Reports tell more than the epsilon of the contract.",
-        "wings/local/randomisers/direct.py",
+        "DirectResponse.within",
         "Fraction(cells) / (odds - 1 + cells)",
         "Fraction(cells) / (2 * odds - 1 + cells)",
         "wings/local/randomisers/test_randomisers.py::test_the_privacy_loss_is_exactly_the_one_stated",
@@ -774,7 +769,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "gamma off",
         "Warner's reports tell more than their gamma costs.",
-        "wings/local/randomisers/direct.py",
+        "DirectResponse.warner",
         "1 - 2 * gamma",
         "1 - Fraction(5, 2) * gamma",
         "wings/local/randomisers/test_randomisers.py::test_warners_and_the_two_coin_protocols_loss_is_exact",
@@ -782,7 +777,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a unary encoding with too few bits",
         "Reports tell more than the epsilon of the contract.",
-        "wings/local/randomisers/unary.py",
+        "UnaryEncoding.within",
         "_STEP / (odds + 1)",
         "_STEP / (odds + 2)",
         "wings/local/randomisers/test_randomisers.py::test_the_privacy_loss_is_exactly_the_one_stated",
@@ -790,7 +785,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "odds rounded up",
         "Reports cost a little more than is stated.",
-        "wings/local/randomisers/odds.py",
+        "odds_within",
         "return floor(_exp_below(Fraction(epsilon)) / _STEP) * _STEP",
         "return (1 + floor(_exp_below(Fraction(epsilon)) / _STEP)) * _STEP",
         "wings/local/randomisers/test_randomisers.py::test_odds_and_losses_are_rounded_to_the_safe_side",
@@ -798,7 +793,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a die with a remainder",
         "Some cells are likelier than others, so the odds are not those stated.",
-        "wings/local/randomisers/coins.py",
+        "dice",
         "words.astype(np.int64)",
         "words.astype(np.int64) % sides",
         "wings/local/randomisers/test_randomisers.py::test_coins_and_dice_are_fair",
@@ -806,7 +801,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "epsilon for every answer",
         "A respondent who answers all questions pays her epsilon for each of them.",
-        "wings/local/contract.py",
+        "contract_of",
         "part = epsilon if one else epsilon / len(cliques)",
         "part = epsilon",
         "wings/local/test_contract.py::test_no_report_costs_more_than_epsilon",
@@ -814,7 +809,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a second report",
         "A respondent who is asked twice spends her budget twice.",
-        "wings/local/reporting.py",
+        "reports_of",
         "new = [name for name in first if memory.report(name, contract.digest) is None]",
         "new = list(first)",
         "wings/local/test_respondents_side.py::test_a_respondent_reports_once_whatever_her_record_says_later",
@@ -822,7 +817,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a memory that is not synced",
         "After a crash a respondent may give a second report.",
-        "wings/local/memory.py",
+        "Memory._append",
         "        os.fsync(self._file)",
         "        pass",
         "wings/local/test_respondents_side.py::test_a_report_is_synced_before_it_is_returned",
@@ -830,7 +825,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a cap of twice as much",
         "A respondent's reports cost more than she allows.",
-        "wings/local/reporting.py",
+        "reports_of",
         "+ contract.epsilon > cap",
         "+ contract.epsilon > 2 * cap",
         "wings/local/test_respondents_side.py::test_a_cap_holds_over_all_contracts",
@@ -838,7 +833,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a wrong factor of debiasing",
         "Estimates from reports are biased.",
-        "wings/local/estimates.py",
+        "_debiased",
         "(support / reports - q) / (p - q)",
         "(support / reports - q) / p",
         "wings/local/test_estimates.py::test_warners_estimate_and_variance_are_the_textbooks",
@@ -846,7 +841,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a report that counts twice",
         "Whoever sends a report again has more weight than others.",
-        "wings/local/reports.py",
+        "_count",
         "elif report.id in seen:",
         "elif report.id in ():",
         "wings/local/test_hostile_reports.py::test_a_repeated_id_counts_once_whatever_it_says",
@@ -854,15 +849,15 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a shuffle of twice as many",
         "The central guarantee of shuffled reports is overstated.",
-        "accounting/shuffling.py",
+        "delta_of",
         "clone, heads = exp(-local)",
         "clone, heads = exp(-local / 2)",
-        "accounting/test_shuffling.py::test_delta_is_the_exact_divergence_of_the_clones",
+        "wings/local/test_shuffling.py::test_delta_is_the_exact_divergence_of_the_clones",
     ),
     _fault(
         "a verification that trusts the checksums of files",
         "A changed file would be found by nobody, or under another's name.",
-        "bundle/recipient/verification.py",
+        "_changed",
         "elif found[name] != listed[name]:",
         "elif False:",
         "bundle/recipient/test_verify.py::test_any_changed_byte_is_found",
@@ -870,15 +865,15 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a verification that believes the stated guarantee",
         "A bundle could state a smaller epsilon than its mechanisms cost.",
-        "bundle/recipient/verification.py",
-        "if not _equal(getattr(again, key), published[key]):",
+        "guarantee_findings",
+        "if not _equal(found, stated):",
         "if False:",
         "bundle/recipient/test_verify.py::test_a_bundle_that_contradicts_itself_is_found_though_its_seals_are_new",
     ),
     _fault(
         "an answer whose interval leaves out the noise",
         "Recipients would take a noisy number for an exact one.",
-        "statistics/counted_cells.py",
+        "MeasuredCells.reach",
         "return Z95 * sqrt(max(variance, 0.0))",
         "return 0.0",
         "bundle/recipient/test_query.py::test_intervals_hold_95_of_100",
@@ -886,7 +881,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rows of which not all have what is given",
         "A sample of people of 65 and more would have younger ones.",
-        "bundle/recipient/more_rows.py",
+        "_having",
         "if wish.formula is not None:",
         "if False:",
         "bundle/recipient/test_sample.py::test_every_row_has_what_is_given",
@@ -895,7 +890,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "float noise",
         "The last bits of a float tell which count it was added to.",
-        "curator/noise.py",
+        "add_laplace",
         "_laplace(scale)(values.ravel())",
         "np.rint(values.ravel() + np.random.default_rng().laplace(0, scale, values.size))",
         "guarantee/test_noise.py::test_draws_follow_the_exact_discrete_distribution",
@@ -903,7 +898,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a generator that forks share",
         "Two workers draw the same noise, so the difference of their answers is exact.",
-        "curator/bulk_noise.py",
+        "_system_words",
         "np.frombuffer(os.urandom(8 * number), dtype=np.uint64)",
         "np.random.default_rng(os.getppid()).integers(0, 2**64 - 1, number, dtype=np.uint64)",
         "guarantee/test_bulk_noise.py::test_forked_workers_do_not_share_a_stream",
@@ -911,7 +906,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "sums that wrap around",
         "A large count with its noise comes out far below zero, and tells that it was large.",
-        "curator/bulk_noise.py",
+        "_saturating_sum",
         "total[wrapped] = np.where(b[wrapped] < 0, ends.min, ends.max)",
         "assert ends.min < ends.max",
         "guarantee/test_bulk_noise.py::test_sums_beyond_int64_stop_at_its_ends",
@@ -919,7 +914,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "delta of selection counted at half",
         "Values that one unit alone holds are named twice as often as delta allows.",
-        "curator/partition_selection.py",
+        "chances_at",
         "delta = min(int(Fraction(event.delta0) * _ONE), _ONE)",
         "delta = min(int(2 * Fraction(event.delta0) * _ONE), _ONE)",
         "guarantee/test_partition_selection.py::test_each_step_of_one_unit_costs_at_most_epsilon0_and_delta0_exactly",
@@ -927,15 +922,15 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "threshold without noise",
         "Values are named by the exact number of units that hold them.",
-        "curator/domain_questions.py",
-        "kept = noise.add_gaussian(units, event.sigma) >= event.threshold",
+        "_selected",
+        "kept = samplers.add_gaussian(units, event.sigma) >= event.threshold",
         "kept = units >= event.threshold",
         "guarantee/test_found_on_all_neighbours.py",
     ),
     _fault(
         "coded rows in a file with a name",
         "A kill leaves a copy of the private table behind.",
-        "curator/coded_columns.py",
+        "_nameless",
         "tempfile.TemporaryFile(dir=folder)",
         "tempfile.NamedTemporaryFile(dir=folder, delete=False)",
         "curator/test_coded_columns.py::test_rows_in_files_are_those_in_memory",
@@ -943,7 +938,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "people without an id are nobody's rows",
         "All rows without an id enter, however many a person has.",
-        "columns/surrogates.py",
+        "canonical_id",
         "return NOBODY if plain in _WITHOUT else plain",
         "return plain",
         "columns/test_person_ids.py",
@@ -952,7 +947,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a sample larger than its rate",
         "More units are asked than the amplified guarantee counts with.",
-        "accounting/subsampling.py",
+        "Sampling.threshold",
         "return int(self.rate * (1 << COIN_BITS))",
         "return int(self.rate * (1 << COIN_BITS)) + (1 << COIN_BITS) // 100",
         "curator/test_unit_sample.py::test_the_threshold_is_never_above_the_rate",
@@ -960,7 +955,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a sample amplified twice",
         "The published epsilon of a sampled release is too small.",
-        "accounting/subsampling.py",
+        "Sampling.whole",
         "_log1p(self.rate * _expm1(of_sample.epsilon, 1), 1)",
         "_log1p(self.rate**2 * _expm1(of_sample.epsilon, 1), 1)",
         "accounting/test_subsampling.py::test_the_loss_of_the_whole_is_reached_and_never_exceeded",
@@ -968,7 +963,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "coins that follow the place of a person",
         "Who else is in the table decides whether somebody is in the sample.",
-        "curator/unit_sample.py",
+        "UnitSample.persons",
         'for code in (int(c).to_bytes(_BYTES, "big") for c in distinct)',
         'for code in (i.to_bytes(_BYTES, "big") for i in range(len(distinct)))',
         "curator/test_unit_sample.py::test_who_else_is_in_the_table_changes_no_persons_coin",
@@ -977,7 +972,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "budget of the later audiences spent",
         "The bundles of all audiences together exceed the largest epsilon.",
-        "curator/privacy_filter.py",
+        "PrivacyFilter.remaining",
         "return self._terms.budget - self._terms.kept - self._spent(self._journal.asked())",
         "return self._terms.budget - self._spent(self._journal.asked())",
         "guarantee/test_audiences.py",
@@ -986,15 +981,15 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "each audience's budget beside the others",
         "All bundles together cost the sum of their epsilons.",
-        "plan/plan.py",
-        "promise.delta, budget))",
-        "promise.delta, budget + sum(tier.budget for tier in found)))",
+        "tiers_of",
+        "promise.delta, asked, spent, budget))",
+        "promise.delta, asked, spent, budget + sum(tier.budget for tier in found)))",
         "guarantee/test_audiences.py::test_tiers_of_any_epsilons_cost_the_largest",
     ),
     _fault(
         "an older copy of the ledger believed",
         "Whoever restores an old copy of the ledger has its budget again.",
-        "ledger/ledger.py",
+        "HeadFile.problems",
         "if number not in hashes:",
         "if number not in hashes and number:\n                continue\n            if number not in hashes:",
         "ledger/test_head_file.py::test_an_older_copy_is_refused",
@@ -1002,7 +997,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a second account for the same table",
         "A table has as many caps as names.",
-        "ledger/balance.py",
+        "dataset_of",
         "if of_source and table.dataset not in of_source and not table.other_people:",
         "if False:",
         "ledger/test_identity.py::test_a_second_account_for_a_source_is_refused_and_changes_nothing",
@@ -1010,26 +1005,23 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a release that never pauses",
         "A column that reads nothing is released with success, and all of the budget is gone.",
-        "pipeline/pausing.py",
+        "heed_warnings",
         'if pauses and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.HEED_WARNINGS):',
         "if False and _undecided(run, Step.HEED_WARNINGS):",
         "release/test_pausing.py::test_in_python_the_pause_is_an_error_with_the_sentences_and_what_it_advises_works",
     ),
-    Fault(
+    _fault(
         "a service that dies of a signal while it starts",
         "A service that is stopped as it starts is reported as failed, and leaves its password in a file.",
-        "flows/schedule.py",
+        "_serve",
         "    runner.handle_sigterm = stop.ask  # type: ignore[method-assign]\n",
         "",
-        (
-            "tests/release/test_serve.py::"
-            "test_a_signal_that_comes_while_it_starts_ends_it_as_it_is_ended_later",
-        ),
+        "release/test_serve.py::test_a_signal_that_comes_while_it_starts_ends_it_as_it_is_ended_later",
     ),
     _fault(
         "an empty period that goes on",
         "A period without rows is charged for searches and columns.",
-        "pipeline/pausing.py",
+        "heed_size",
         'if warning and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.HEED_SIZE):',
         "if False:",
         "release/test_pausing.py::test_an_empty_period_is_charged_for_a_look_at_its_size",
@@ -1037,7 +1029,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a look at the size at the price of all columns",
         "A period without rows costs what its columns would.",
-        "pipeline/measuring.py",
+        "count_rows",
         "stage.curator.count(stage.plan.total_price)",
         "stage.curator.count(stage.plan.budget * stage.plan.shares.one_way)",
         "release/test_pausing.py::test_an_empty_period_is_charged_for_a_look_at_its_size",
@@ -1045,7 +1037,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a limit of one standard deviation",
         "One empty period in six is charged for its columns.",
-        "statistics/single_columns.py",
+        "MISSED",
         "MISSED = 0.025",
         "MISSED = 0.16",
         "statistics/test_single_columns.py::test_an_empty_table_seems_empty_and_one_of_a_few_deviations_does_not",
@@ -1053,7 +1045,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a total that is paid for twice",
         "The columns of a release with searches have less than the plan says, or more than is left.",
-        "plan/plan.py",
+        "make_plan",
         "total = None if found is None or found.next_tier else found.plan.total_price",
         "total = None",
         "plan/test_plan.py::test_the_number_of_rows_keeps_its_price_once_domains_are_found",
@@ -1061,7 +1053,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a contradiction that is shown",
         "A table that contradicts its own counts is released with success.",
-        "pipeline/pausing.py",
+        "heed_verdict",
         'if against and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.JUDGE):',
         "if False and _undecided(run, Step.JUDGE):",
         "release/test_pausing.py::test_a_finished_table_that_contradicts_its_counts_is_paused_before_it_is_shown",
@@ -1069,7 +1061,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "one decision for both pauses",
         "Who goes on with a misread column has not been shown what the finished table contradicts.",
-        "pipeline/pausing.py",
+        "_undecided",
         "(run.by_id and step in journal.pauses)",
         "(run.by_id and (journal.paused or journal.entries))",
         "release/test_pausing.py::test_each_pause_is_decided_by_itself",
@@ -1077,7 +1069,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "limits of verdicts without noise",
         "What is to be used is off by more than is said.",
-        "statistics/verdict.py",
+        "DEVIATIONS",
         "DEVIATIONS = 1.64",
         "DEVIATIONS = 0.0",
         "bundle/test_verdict.py::test_a_pair_to_be_used_is_rarely_off_by_more_than_five_per_cent",
@@ -1085,7 +1077,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a group that grows linearly",
         "The manifest promises people of several rows more than holds.",
-        "accounting/neighbours.py",
+        "group_amount",
         "ZCDP.epsilon(units**2 * Fraction(guarantee.rho), delta)",
         "ZCDP.epsilon(units * Fraction(guarantee.rho), delta)",
         "accounting/test_group.py::test_a_group_is_as_if_each_answer_moved_by_so_much_more",
@@ -1094,7 +1086,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "complements shown",
         "A suppressed count is a margin less the counts beside it.",
-        "wings/proof/disclosure/suppression.py",
+        "left_out",
         "if not narrow.size:\n            return hidden",
         "if narrow.size >= 0:\n            return hidden",
         "wings/proof/disclosure/test_suppression.py::test_no_count_left_out_can_be_computed_from_the_margins",
@@ -1102,7 +1094,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an audit that counts its attacks twice",
         "A lower bound is stated with more confidence than it has.",
-        "wings/proof/audit/lower_bounds.py",
+        "_at_most",
         "beta.ppf(1 - (1 - CONFIDENCE) / 2, events + 1, trials - events)",
         "beta.ppf(1 - (1 - CONFIDENCE) / 2, 4 * events + 1, 4 * (trials - events))",
         "wings/proof/audit/test_lower_bounds.py::test_an_attack_that_always_succeeds_shows_what_its_number_of_releases_allows",
@@ -1110,7 +1102,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a question asked without its groups",
         "A resumed release takes the counts of other groups for those that it asks.",
-        "curator/door.py",
+        "Curator._ask",
         'question = {**question, "grouping": self._compression.digest}',
         "question = dict(question)",
         "curator/test_door.py::test_a_replay_with_other_groups_is_refused",
@@ -1118,7 +1110,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a person whose rows lie with several workers",
         "Each of them keeps as many of the person's rows as one person may have.",
-        "wings/cluster/partitioned.py",
+        "by_person",
         "place = (rows.persons & _HALF) * np.uint64(number) >> np.uint64(32)",
         "place = np.arange(rows.rows) % number",
         "wings/cluster/test_partitioned.py::test_all_figures_are_those_of_one_process",
@@ -1126,7 +1118,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rows of a sample tossed by their place in a piece",
         "Rows of several pieces share a coin, so they are not in the sample independently.",
-        "wings/cluster/partitioned.py",
+        "Coding.coded",
         "self.sample.of(batches, self.neighbours, piece.start)",
         "self.sample.of(batches, self.neighbours)",
         "wings/cluster/test_partitioned.py::test_a_sample_of_rows_has_the_same_rows_whatever_the_pieces",
@@ -1134,7 +1126,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "workers that write to their disk",
         "Rows of the private table lie in files that nobody removes.",
-        "wings/cluster/dask_workers.py",
+        "unfit",
         "if isinstance((dask_worker or get_worker()).data, SpillBuffer):",
         "if SpillBuffer is None:",
         "wings/cluster/test_dask.py::test_a_worker_that_spills_or_has_another_version_holds_nothing",
@@ -1142,7 +1134,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rows sent to another machine unencrypted",
         "Whoever listens on the network reads the private table.",
-        "config/engine.py",
+        "DaskAddress.check",
         'if found[1] == "tcp" and found[2] not in _THIS_MACHINE:',
         'if found[1] == "tcp" and not found[2]:',
         "config/test_engine.py::test_rows_go_to_another_machine_by_tls_alone",
@@ -1151,7 +1143,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a query may limit its rows",
         "One row moves two rows of the table, and its person is protected half as much as is stated.",
-        "config/source.py",
+        "_PIECES",
         '"Select Star From',
         '"Limit Select Star From',
         "config/test_queries.py::test_of_a_query_that_is_let_through_one_row_of_the_table_moves_one_row",
@@ -1159,7 +1151,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a subquery stands anywhere",
         "A row decides which other rows are in the table.",
-        "config/source.py",
+        "_doubtful",
         'or (kind == "Subquery" and above != "From")',
         "",
         "config/test_queries.py::test_a_query_by_which_a_row_decides_about_others_is_refused",
@@ -1167,7 +1159,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a hard link is another table",
         "The same people get a second cap, and the private table passes for a public one.",
-        "config/files/place.py",
+        "_same_file",
         "return Path(one).samefile(other)",
         "return False",
         "config/files/test_place.py::test_a_file_is_one_table_however_it_is_spelt_and_a_copy_is_another",
@@ -1176,7 +1168,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a URL of this machine stays a URL",
         "The same people get a second cap, and the private table passes for a public one.",
-        "config/files/place.py",
+        "as_path",
         "return path if found is None else found[1]",
         "return path",
         "config/files/test_place.py::test_a_file_is_one_table_however_it_is_spelt_and_a_copy_is_another",
@@ -1185,7 +1177,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "spellings are respondents",
         "A respondent under several spellings sends a report for each, and their average tells the truth.",
-        "wings/local/memory.py",
+        "Memory.named",
         "else self._hashed(canonical_id(respondent))",
         "else as_spelt",
         "wings/local/test_respondents_side.py::test_a_respondent_reports_once_however_she_is_spelt",
@@ -1193,7 +1185,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a journal isn't marked",
         "Of an older journal that was put back the release is charged too little, and draws anew.",
-        "curator/journal.py",
+        "Journal.answer",
         "if self.marked:",
         "if False:",
         "curator/test_journal_of_copies.py::test_an_older_journal_that_was_put_back_has_not_all_charges",
@@ -1201,7 +1193,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "the folder of an unfinished release is open",
         "All users of the machine read answers that the ledger has not closed, or a second draw of them.",
-        "pipeline/folders.py",
+        "make_partial",
         "partial.mkdir(mode=0o700)",
         "partial.mkdir()",
         "release/test_folders_are_closed.py::"
@@ -1210,7 +1202,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a copy that was taken over keeps its bundle",
         "A second draw of the same answers lies beside the published one, and is charged to nobody.",
-        "pipeline/release_run.py",
+        "ReleaseRun.__exit__",
         "withdraw(self.partial)",
         "pass",
         "release/test_copies.py::test_two_draws_of_the_last_answer_are_told_apart_when_they_are_settled",
@@ -1219,7 +1211,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "SQLite's driver decodes texts",
         "The exit code tells that somebody's text is no UTF-8.",
-        "curator/database_table.py",
+        "_SQLAlchemyRows.__init__",
         "text_factory = bytes",
         "text_factory = str",
         "guarantee/test_cells_say_nothing.py::test_a_table_with_hard_cells_ends_as_one_without_them[sqlite]",
@@ -1227,7 +1219,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "ADBC reads intervals",
         "The exit code tells that somebody's interval is longer than 2^63 nanoseconds.",
-        "curator/database_table.py",
+        "_in_arrow",
         "if field.type == _INTERVAL:",
         "if field.type is None:",
         "guarantee/test_cells_say_nothing.py::test_hard_cells_of_postgresql_end_as_a_table_without_them",
@@ -1235,7 +1227,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a dictionary of Parquet is read as one",
         "The exit code tells that somebody's text is no UTF-8.",
-        "curator/source.py",
+        "_part_batches",
         "is_text(k.value_type if pa.types.is_dictionary(k) else k)",
         "is_text(k)",
         "guarantee/test_cells_say_nothing.py::test_a_table_with_hard_cells_ends_as_one_without_them[parquet-dictionary]",
@@ -1243,7 +1235,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "openpyxl's errors end the reading of a sheet",
         "The exit code tells that somebody's cell is malformed.",
-        "config/files/opening.py",
+        "_rows_of.Parser.parse_cell",
         "            except Exception:\n                if self.col_counter",
         "            except RecursionError:\n                if self.col_counter",
         "guarantee/test_cells_say_nothing.py::test_a_table_with_hard_cells_ends_as_one_without_them[xlsx]",
@@ -1251,7 +1243,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "empty rows of a sheet are dropped where the number of rows is public",
         "The number of rows, which is published exactly, tells that somebody's row is empty.",
-        "pipeline/inputs.py",
+        "cells_of",
         "keep_empty=near.rows_public",
         "keep_empty=False",
         "guarantee/test_cells_say_nothing.py::test_an_exchanged_row_of_a_sheet_may_be_empty",
@@ -1259,7 +1251,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "numbers are scaled before they are clipped",
         "A warning of numpy's tells that somebody's number is too large for a float.",
-        "columns/sums.py",
+        "Steps.of",
         "nan=0.0), *ends)",
         "nan=0.0), -1e308, 1e308)",
         "columns/test_sums.py::test_no_cell_is_too_hostile_to_have_a_step",
@@ -1267,7 +1259,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "warnings are shown while rows are read",
         "A warning tells that there is a cell which a library warns of.",
-        "pipeline/measuring.py",
+        "open_door",
         "@unheard()\ndef open_door",
         "def open_door",
         "guarantee/test_cells_say_nothing.py::test_nothing_that_touches_rows_is_heard",
@@ -1275,7 +1267,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "warnings are shown while questions are answered",
         "A warning tells that exact figures are such that a library warns of them.",
-        "curator/privacy_filter.py",
+        "PrivacyFilter._ask",
         "unheard()(lambda: draw(exact()))",
         "lambda: draw(exact())",
         "guarantee/test_cells_say_nothing.py::test_nothing_that_touches_rows_is_heard",

@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults.faults import Fault
 from tests.faults.large import ALL
+from tests.scopes import occurrences
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +28,7 @@ def functions_of(file: str) -> frozenset[str]:
 
 @pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
 def test_a_fault_can_be_planted(fault: Fault) -> None:
-    assert (ROOT / fault.file).read_text(encoding="utf-8").count(fault.old) == 1
+    assert len(occurrences(ROOT, fault.where, fault.old)) == 1
     assert fault.new != fault.old
 
 

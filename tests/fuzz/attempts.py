@@ -17,7 +17,9 @@ import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.files import FileForm
-from dpsynth.curator import csv_lines, load_table, read_batches, source
+from dpsynth.curator import load_table, read_batches
+from dpsynth.curator.rows import csv_lines
+from dpsynth.curator.rows import files as source
 from dpsynth.errors import ConfigError, DpsynthError, SourceError, StepFailed
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.forecast import forecast

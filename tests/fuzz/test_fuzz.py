@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.config import yaml_reader
-from dpsynth.curator import cell_texts, source
+from dpsynth.curator.rows import cell_texts
+from dpsynth.curator.rows import files as source
 from dpsynth.errors import SourceError
 from dpsynth.ledger.ledger import Reading
 from tests.fuzz import attempts

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpsynth.curator import noise
-from dpsynth.curator import partition_selection as selection
+from dpsynth.curator import samplers
 
 
 def watched_draws(monkeypatch: pytest.MonkeyPatch, journal: Callable[[], Path]) -> list[tuple[int, int]]:
@@ -26,6 +25,6 @@ def watched_draws(monkeypatch: pytest.MonkeyPatch, journal: Callable[[], Path]) 
         return draw
 
     for name in ("add_gaussian", "add_laplace", "choose_index"):
-        monkeypatch.setattr(noise, name, watched(getattr(noise, name)))
-    monkeypatch.setattr(selection, "select", watched(selection.select))
+        monkeypatch.setattr(samplers, name, watched(getattr(samplers, name)))
+    monkeypatch.setattr(samplers, "select", watched(samplers.select))
     return seen

@@ -13,9 +13,10 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.curator import Curator, Entry, Terms, noise
+from dpsynth.curator import Curator, Entry, Terms, samplers
 from dpsynth.curator.table import PrivateTable
 
 DOMAIN = Domain({"a": 2, "b": 2})
@@ -31,6 +32,9 @@ NEIGHBOURS = [
     Neighbours("add_remove", "who", 2),
     Neighbours("replace_one", "who", 2),
 ]
+
+TERMS = [(ZCDP, "gaussian"), (GDP, "gaussian"), (PURE, "laplace"), (ZCDP, "laplace")]
+"""Measures, each with a kind of noise."""
 
 
 def tables(cells: int = CELLS) -> list[Table]:
@@ -115,8 +119,32 @@ def drawn_upon(monkeypatch, ask: Callable[[], object]) -> list[np.ndarray]:
         return values
 
     with monkeypatch.context() as patch:
-        patch.setattr(noise, "choose_index", lambda values, scale: len(noted(values, scale)) - 1)
-        patch.setattr(noise, "add_gaussian", noted)
-        patch.setattr(noise, "add_laplace", noted)
+        patch.setattr(samplers, "choose_index", lambda values, scale: len(noted(values, scale)) - 1)
+        patch.setattr(samplers, "add_gaussian", noted)
+        patch.setattr(samplers, "add_laplace", noted)
         ask()
     return seen
+
+
+def excesses(
+    monkeypatch,
+    near: Neighbours,
+    terms: tuple[Measure, str],
+    ask: Callable[[Curator], object],
+    opened: Callable[..., tuple[Curator, Notes]] = curator_on,
+    cells: int = CELLS,
+) -> list[float]:
+    """Measured sensitivity of an ask over the declared one, in its noise's metric, for all neighbours."""
+    squared = terms[1] == "gaussian"
+    exact, charged = {}, set()
+    for table in tables(cells):
+        curator, notes = opened(table, near, *terms)
+        (exact[table],) = drawn_upon(monkeypatch, lambda c=curator: ask(c))
+        (entry,) = notes.entries
+        charged.add(entry.event.l2_squared if squared else entry.event.l1)
+    (declared,) = charged
+    return [
+        float((np.abs(exact[t] - exact[n]) ** (2 if squared else 1)).sum() / declared)
+        for t in exact
+        for n in neighbours_of(t, near, cells)
+    ]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.column import Column
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.search import NumberSearch
 from dpsynth.curator import Curator, Terms, load_table
 from dpsynth.curator.table import PrivateTable

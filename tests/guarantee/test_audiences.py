@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting import events
-from dpsynth.accounting.accountants import amount_of
+from dpsynth.accounting.composition import amount_of
 from dpsynth.accounting.measures import GDP
 from dpsynth.config import Spec, from_mapping
 from dpsynth.config.privacy import Audience

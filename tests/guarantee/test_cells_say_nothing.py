@@ -29,8 +29,8 @@ from dpsynth.columns.sums import Steps
 from dpsynth.config import Spec
 from dpsynth.config.files import opening
 from dpsynth.curator import MemoryTable
-from dpsynth.curator import database_table as database_readers
-from dpsynth.curator.loading import LoadedRows
+from dpsynth.curator.loaded_rows import LoadedRows
+from dpsynth.curator.rows import database_table as database_readers
 from dpsynth.curator.table import PrivateTable
 from dpsynth.errors import DpsynthError
 from tests.databases import Postgres
@@ -102,7 +102,21 @@ def neighbours(kind: Kind) -> tuple[Cells, Cells]:
     return kind.rows(PLAIN, kind.hard), kind.rows(PLAIN + len(kind.hard), [])
 
 
-@pytest.mark.parametrize("name", KINDS)
+QUICK = (
+    "csv",
+    "utf-16",
+    "parquet-dictionary",
+    "arrow-views-in-dictionary",
+    "objects",
+    "xlsx",
+    "sqlite",
+    "duckdb",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in KINDS]
+)
 def test_a_table_with_hard_cells_ends_as_one_without_them(name: str, runs: Runs) -> None:
     kind = KINDS[name]
     with_them, without = neighbours(kind)
@@ -190,7 +204,9 @@ def test_nothing_that_touches_rows_is_heard(unit: str, runs: Runs, monkeypatch: 
                 wrapped = _warnings if isgeneratorfunction(method) else _warning
                 monkeypatch.setattr(kind, name, wrapped(method, called))
     person = {"unit": {"column": "who", "max_rows": "private", "at_most": 4}}
-    frame = pd.DataFrame({"who": range(200), "number": 1.5, "whole": range(200), "text": "a", "open": "x"})
+    frame = pd.DataFrame(
+        {"who": range(200), "number": [1.5, 5.5] * 100, "whole": range(200), "text": "a", "open": "x"}
+    )
     config = {
         "privacy": {"epsilon": 9, "delta": 1e-6, **(person if unit == "person" else {})},
         "ledger": {"url": f"sqlite:///{runs.folder}/1.db", "dataset": "d"},

@@ -17,13 +17,13 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.column import domain_of
 from dpsynth.columns.units_by_rows import UnitsByRows, ranges_of_rows
 from dpsynth.config import compiled
-from dpsynth.curator.loading import LoadedRows
+from dpsynth.curator.loaded_rows import LoadedRows
 from dpsynth.errors import DpsynthError
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.measuring import Stage
 from dpsynth.plan.plan import Found, make_plan
 from dpsynth.strategy import strategy_of
-from dpsynth.strategy.discovery.searches import contribution_bound, noise_per_row
+from dpsynth.strategy.discovery import contribution_bound, noise_per_row
 from dpsynth.wings.proof.audit.observed_door import Transcript
 from dpsynth.wings.proof.audit.replay import faults
 from tests.guarantee.wild_tables import (

@@ -21,27 +21,25 @@ import pytest
 from scipy.stats import norm
 
 from dpsynth.accounting.calibration import Calibration
-from dpsynth.accounting.events import GaussianEvent
+from dpsynth.accounting.events import GaussianEvent, SelectionEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.partition_selection import SelectionEvent
-from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.finished_table import CodedRows, FinishedTable
 from dpsynth.columns.number_texts import PLAIN
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.search import NumberSearch, ValueSearch
 from dpsynth.columns.sums import MOST_STEPS, Centring
-from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, noise, partition_selection
-from dpsynth.curator.coded_columns import Texts
-from dpsynth.curator.table import PrivateTable
-from dpsynth.curator.terms import Noised
+from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, samplers
+from dpsynth.curator.charging import PrivacyFilter
+from dpsynth.curator.table import PrivateTable, Texts
 from tests.curator.test_verbs import VERBS
 from tests.guarantee.small_tables import Notes
-from tests.thinned import thinned
+from tests.thinned import some, thinned
 
 PRICE = Fraction(1, 1000)
 NAMES = tuple(f"c{i}" for i in range(80))
@@ -88,11 +86,11 @@ def watched(patch: pytest.MonkeyPatch, notes: Drawn) -> None:
         notes.draws[-1].append(Draw(how, np.array(values), scale))
         return values
 
-    patch.setattr(noise, "add_gaussian", lambda values, sigma: noted("gaussian", values, sigma))
-    patch.setattr(noise, "add_laplace", lambda values, scale: noted("laplace", values, scale))
-    patch.setattr(noise, "choose_index", lambda values, scale: len(noted("choice", values, scale)) - 1)
+    patch.setattr(samplers, "add_gaussian", lambda values, sigma: noted("gaussian", values, sigma))
+    patch.setattr(samplers, "add_laplace", lambda values, scale: noted("laplace", values, scale))
+    patch.setattr(samplers, "choose_index", lambda values, scale: len(noted("choice", values, scale)) - 1)
     patch.setattr(
-        partition_selection,
+        samplers,
         "select",
         lambda units, event: noted("selection", units, 1 / event.epsilon0) > 0,
     )
@@ -299,7 +297,7 @@ def worst(monkeypatch: pytest.MonkeyPatch, near: str, terms: str, case: str) -> 
     return max(lost / charged for lost, charged in found)
 
 
-@pytest.mark.parametrize("terms", ["gdp_gaussian", "pure_laplace"])
+@pytest.mark.parametrize("terms", some(["gdp_gaussian", "pure_laplace"], 1))
 @pytest.mark.parametrize("case", ["errors_of_3160", "examine_of_3160"])
 def test_noise_and_charge_for_at_most_500_distances_are_caught(monkeypatch, terms, case):
     sound = Calibration.distances
@@ -308,10 +306,13 @@ def test_noise_and_charge_for_at_most_500_distances_are_caught(monkeypatch, term
 
 
 def test_a_charge_for_at_most_500_distances_beside_their_noise_is_caught(monkeypatch):
-    def fewer(self: Noised) -> GaussianEvent:
-        return GaussianEvent(self.bought.scale, min(self.bought.event.l2_squared, 500))
+    sound = PrivacyFilter._ask
 
-    monkeypatch.setattr(Noised, "event", property(fewer))
+    def fewer(self, question, event, exact, draw):
+        less = GaussianEvent(event.scale, min(event.l2_squared, 500))
+        return sound(self, question, less, exact, draw)
+
+    monkeypatch.setattr(PrivacyFilter, "_ask", fewer)
     assert worst(monkeypatch, "1_add_remove", "zcdp_gaussian", "errors_of_3160") > 6
 
 

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.curator import contribution_bounding, load_table, loading
-from dpsynth.curator import loading as unit_codes
+from dpsynth.curator import load_table, loaded_rows, units
 from tests.examples import cases
 
 KEY = b"e" * 32
@@ -127,25 +126,25 @@ def test_one_of_several_people_without_an_id_is_protected_as_by_an_exchange() ->
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rows_without_an_id_each_taken_for_a_person_are_caught(monkeypatch, rule: str) -> None:
-    sound = contribution_bounding.person_codes
+    sound = units.person_codes
 
     def apart(ids: pa.StringArray, key: bytes) -> np.ndarray:
         people = sound(ids, key)
-        nobody = contribution_bounding.nobody(key)
+        nobody = units.nobody(key)
         return np.where(people == nobody, np.arange(len(people), dtype=np.uint64), people)
 
-    monkeypatch.setattr(unit_codes, "person_codes", apart)
+    monkeypatch.setattr(units, "person_codes", apart)
     near = Neighbours("add_remove", "who", MAX_ROWS, rule)
     assert farthest(near, one_unit("add_remove", ["ann", "nobody"]))[0] > near.l1
 
 
 def test_a_rule_that_is_ignored_is_caught(monkeypatch) -> None:
-    monkeypatch.setattr(loading, "nobody", lambda key: np.uint64(0))
+    monkeypatch.setattr(loaded_rows, "nobody", lambda key: np.uint64(0))
     near = Neighbours("add_remove", "who", MAX_ROWS, "left_out")
     assert farthest(near, one_unit("add_remove", ["nobody"])) != (0, 0)
 
 
 def test_spellings_taken_for_persons_are_caught(monkeypatch) -> None:
-    monkeypatch.setattr(contribution_bounding, "canonical_id", lambda cell: (cell or "").strip())
+    monkeypatch.setattr(units, "canonical_id", lambda cell: (cell or "").strip())
     near = Neighbours("add_remove", "who", MAX_ROWS)
     assert farthest(near, one_unit("add_remove", ["ann"]))[0] > near.l1

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpsynth.accounting.partition_selection import SelectionEvent
-from dpsynth.curator import partition_selection as selection
+from dpsynth.accounting.events import SelectionEvent
+from dpsynth.curator import samplers
 
-ONE = 1 << selection.BITS
+ONE = 1 << samplers.BITS
 EVENTS = [
     SelectionEvent(1.0, 1e-6, 1),
     SelectionEvent(0.1, 1e-8, 4),
@@ -32,7 +32,7 @@ EVENTS = [
 
 def by_level(event: SelectionEvent, most: int = 5000) -> list[int]:
     """The chances of 0, 1, 2, ... units, one level beyond that from which on every value is named."""
-    found = list(selection.chances_at(list(range(most)), event))
+    found = list(samplers.chances_at(list(range(most)), event))
     return found[: found.index(ONE) + 2]
 
 
@@ -74,13 +74,13 @@ def test_levels_that_are_left_out_change_nothing_and_far_ones_are_certain():
     event = SelectionEvent(0.1, 1e-8, 1)
     every = by_level(event)
     some = [0, 1, 7, 150, 151, 200, 10**12]
-    found = list(selection.chances_at(some, event))
+    found = list(samplers.chances_at(some, event))
     assert found == [every[min(n, len(every) - 1)] for n in some]
 
 
 def test_a_delta_below_the_last_bit_names_nothing_and_ends():
     event = SelectionEvent(1.0, 1e-45, 1)
-    assert list(selection.chances_at([1, 10**15], event)) == [0, 0]
+    assert list(samplers.chances_at([1, 10**15], event)) == [0, 0]
 
 
 DRAWS = 20_000
@@ -90,7 +90,7 @@ def draws_fit(event: SelectionEvent, claimed: SelectionEvent) -> bool:
     """Whether values of each number of units are named as often as an event claims."""
     gap, levels = 0.0, 0
     for level, chance in enumerate(by_level(claimed)):
-        seen = int(selection.select(np.full(DRAWS, level, dtype=np.int64), event).sum())
+        seen = int(samplers.select(np.full(DRAWS, level, dtype=np.int64), event).sum())
         p = chance / ONE
         if p in (0.0, 1.0):
             if seen != DRAWS * p:
@@ -116,17 +116,17 @@ def test_draws_of_a_stronger_event_than_is_charged_would_be_seen():
 
 def test_values_are_drawn_one_by_one_whatever_their_order():
     units = np.array([10**6, 0, 10**6, 0, 0, 10**6], dtype=np.int64)
-    assert selection.select(units, NAMING).tolist() == (units > 0).tolist()
-    assert selection.select(np.zeros(0, dtype=np.int64), NAMING).shape == (0,)
+    assert samplers.select(units, NAMING).tolist() == (units > 0).tolist()
+    assert samplers.select(np.zeros(0, dtype=np.int64), NAMING).shape == (0,)
 
 
 def test_a_fixed_seed_everywhere_else_does_not_fix_what_is_named():
     program = (
         "import random, numpy; random.seed(0); numpy.random.seed(0)\n"
-        "from dpsynth.curator import partition_selection\n"
-        "from dpsynth.accounting.partition_selection import SelectionEvent\n"
+        "from dpsynth.curator import samplers\n"
+        "from dpsynth.accounting.events import SelectionEvent\n"
         "units = numpy.full(256, 6)\n"
-        "print(partition_selection.select(units, SelectionEvent(0.7, 0.01, 1)).tolist())"
+        "print(samplers.select(units, SelectionEvent(0.7, 0.01, 1)).tolist())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(Path.cwd())}
     runs = {
@@ -142,30 +142,30 @@ def test_a_fixed_seed_everywhere_else_does_not_fix_what_is_named():
 
 
 def test_an_exponential_from_above_is_caught(monkeypatch):
-    sound = selection._exponential_below
-    monkeypatch.setattr(selection, "_exponential_below", lambda x: sound(x) + (1 << 80))
+    sound = samplers._exponential_below
+    monkeypatch.setattr(samplers, "_exponential_below", lambda x: sound(x) + (1 << 80))
     assert not any(map(holds, EVENTS[:5]))
 
 
 def test_a_delta_that_is_rounded_up_is_caught(monkeypatch):
-    sound = selection._next
-    monkeypatch.setattr(selection, "_next", lambda chance, growth, delta: sound(chance, growth, delta + 1))
+    sound = samplers._next
+    monkeypatch.setattr(samplers, "_next", lambda chance, growth, delta: sound(chance, growth, delta + 1))
     assert not any(map(holds, EVENTS[:5]))
 
 
 def test_a_rule_that_forgets_what_is_not_named_is_caught(monkeypatch):
     monkeypatch.setattr(
-        selection,
+        samplers,
         "_next",
-        lambda chance, growth, delta: min((growth * chance >> selection.BITS) + delta, ONE),
+        lambda chance, growth, delta: min((growth * chance >> samplers.BITS) + delta, ONE),
     )
     assert not any(map(holds, EVENTS[:5]))
 
 
 def test_a_value_of_no_unit_that_is_named_is_caught(monkeypatch):
-    sound = selection.chances_at
+    sound = samplers.chances_at
     monkeypatch.setattr(
-        selection, "chances_at", lambda levels, event: (max(1, c) for c in sound(levels, event))
+        samplers, "chances_at", lambda levels, event: (max(1, c) for c in sound(levels, event))
     )
     assert not any(map(holds, EVENTS))
 
@@ -174,9 +174,9 @@ def test_the_draw_is_compared_to_the_last_bit(monkeypatch):
     """The least draw names nothing of no unit; a value is named by as many draws as its chance says."""
     event = SelectionEvent(1.0, 1e-6, 1)
     units = np.array([0, 1, 5])
-    chances = list(selection.chances_at([0, 1, 5], event))
+    chances = list(samplers.chances_at([0, 1, 5], event))
     assert chances[0] == 0
     for i, chance in enumerate(chances):
         for draw, named in ((0, chance > 0), (chance - 1, chance > 0), (chance, False)):
-            monkeypatch.setattr(selection.secrets, "randbits", lambda _, draw=draw: max(draw, 0))
-            assert selection.select(units, event)[i] == named
+            monkeypatch.setattr(samplers.secrets, "randbits", lambda _, draw=draw: max(draw, 0))
+            assert samplers.select(units, event)[i] == named

@@ -16,12 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth.accounting.accountants import compose
+from dpsynth.accounting.composition import compose
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Curator, Journal
-from dpsynth.curator import clique_choices as scores
+from dpsynth.curator import Curator, Journal, distances
 from dpsynth.curator.marginals import ExactCounts
 from dpsynth.errors import DpsynthError
 from dpsynth.wings.proof.audit.observed_door import Transcript
@@ -150,7 +149,7 @@ def test_rows_counted_in_two_cells_are_caught(tmp_path, monkeypatch):
 def test_estimates_stretched_over_a_marginal_are_caught(tmp_path, monkeypatch):
     """An estimate with an axis too many would have each row counted once for each of its cells."""
     monkeypatch.setattr(
-        scores, "_distance", lambda counts, guess: int(np.abs(counts[..., None] - [0, 0, 0]).sum())
+        distances, "_distance", lambda counts, guess: int(np.abs(counts[..., None] - [0, 0, 0]).sum())
     )
     assert any("sensitivity" in f for f in findings(tmp_path, ADD, ZCDP, "laplace")[0])
 

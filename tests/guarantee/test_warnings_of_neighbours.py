@@ -10,20 +10,19 @@ import json
 import random
 import re
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from dpsynth.cli import app
-from dpsynth.curator import UnboundedCurator, noise
+from dpsynth.curator import UnboundedCurator, samplers
 from dpsynth.pipeline import measuring, pausing
 from dpsynth.pipeline import pausing as examining
 from dpsynth.pipeline import spine as pipeline
+from tests.cli.here import Command
 from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, farthest, neighbour, write
-from tests.thinned import thinned
+from tests.thinned import some, thinned
 
 COLUMNS: Mapping[str, object] = {
     "age": {"type": "integer", "min": 0, "max": 110000, "bins": 4, "missing": False},
@@ -68,9 +67,9 @@ class Runs:
         **changes: object,
     ) -> None:
         self._changes = changes
-        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+        self.folder, self._monkeypatch = folder, monkeypatch
+        self._dpsynth = Command(folder, monkeypatch, capsys)
         self._privacy = {"epsilon": 30, "delta": 1e-6, **privacy}
-        monkeypatch.chdir(folder)
 
     def run(self, rows: list[list[str]], outputs: Path, *arguments: str) -> Said:
         """Release a table, with a ledger of its own unless there is one beside the outputs."""
@@ -84,17 +83,11 @@ class Runs:
             **self._changes,
         }
         Path("config.yaml").write_text(json.dumps(config))
-        self._capsys.readouterr()
-        arguments = ("run", "config.yaml", "--plain", "--out", str(outputs), *arguments)
-        self._monkeypatch.setattr(sys, "argv", ["dpsynth", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            app.main()
-        said = self._capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
+        said = self._dpsynth("run", "config.yaml", "--plain", "--out", outputs, *arguments)
         (path,) = outputs.glob("replay/*/private/journal.jsonl")
         manifest = path.parents[1] / "public" / "manifest.json"
         return Said(
-            stopped.value.code,
+            said.code,
             said.out.replace(str(outputs), "OUT"),
             said.err,
             [line for line in path.read_text().splitlines() if '"held"' not in line],
@@ -112,7 +105,7 @@ class Runs:
         outputs = self.folder / "out"
         with self._monkeypatch.context() as patched:
             # Noise would have it, once in some releases, that nothing is to be warned of.
-            patched.setattr(noise, "add_gaussian", lambda values, sigma: values)
+            patched.setattr(samplers, "add_gaussian", lambda values, sigma: values)
             assert self.run(rows, outputs).code == 5
         (path,) = outputs.glob("replay/*/private/journal.jsonl")
         path.write_text(re.sub(r'\{"kind":"paused".*\}\n', "", path.read_text()))
@@ -167,7 +160,8 @@ def charged(said: Said) -> int:
 
 
 @pytest.mark.parametrize(
-    ("relation", "unit"), [("add_remove", "row"), ("add_remove", "person"), ("replace_one", "person")]
+    ("relation", "unit"),
+    some([("add_remove", "row"), ("add_remove", "person"), ("replace_one", "person")], 1),
 )
 def test_a_neighbour_of_a_table_that_seems_empty_is_paused_by_its_number_of_rows_in_the_same_bytes(
     tmp_path: Path,

@@ -21,7 +21,7 @@ from typing import Any
 from unittest import mock
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import planned
+from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import PURE
 from dpsynth.errors import BudgetRefused, DpsynthError
 from dpsynth.ledger import store as ledger_store

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.comparison import Composed
-from dpsynth.accounting.cost import spent
+from dpsynth.accounting.composition import spent
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, RecordedEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
+from dpsynth.ledger.views import Composed
 
 OWN_DELTA = Fraction(1, 10**9)
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost, planned
+from dpsynth.accounting.composition import Cost, planned
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.columns.slices import Slice, span_of
 from dpsynth.ledger.balance import Balance, Reservation
+from dpsynth.ledger.filters import Filter
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.privacy_filter import Filter
 
 EVENTS = [{"mechanism": "discrete Laplace", "scale": 10.0, "l1": 1}]
 

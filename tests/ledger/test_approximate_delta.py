@@ -14,12 +14,12 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.composition import Cost
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.ledger import balance as accounts
-from dpsynth.ledger import privacy_filter as filters
+from dpsynth.ledger import filters
 from dpsynth.ledger.balance import Balance, first_balance, first_entry
-from dpsynth.ledger.privacy_filter import Filter, bound
+from dpsynth.ledger.filters import Filter, bound
 from tests.examples import examples
 from tests.ledger.reservations import ASK, HALF, LARGE_CAP, NONE, TENTH, sought_cost
 

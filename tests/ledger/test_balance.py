@@ -9,9 +9,9 @@ from fractions import Fraction
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.composition import Cost
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
-from dpsynth.ledger import privacy_filter
+from dpsynth.ledger import filters as privacy_filter
 from dpsynth.ledger.balance import CapChange, Reservation, first_balance, first_entry
 from tests.ledger.reservations import ASK, asking, cost, sought_cost
 

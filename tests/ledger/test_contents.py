@@ -14,7 +14,7 @@ from dpsynth.ledger import contents
 from dpsynth.ledger.balance import ReleaseEntry, first_entry
 from dpsynth.ledger.chain import Row
 from dpsynth.ledger.contents import MalformedContent
-from dpsynth.ledger.privacy_filter import Filter
+from dpsynth.ledger.filters import Filter
 from tests.ledger.reservations import ASK, asking, month
 
 DAY = date(2026, 11, 22)

@@ -16,7 +16,7 @@ import pytest
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger import chain
-from dpsynth.ledger import ledger as head_file
+from dpsynth.ledger import chain as head_file
 from dpsynth.ledger import store as ledger_tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger

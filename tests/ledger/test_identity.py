@@ -164,7 +164,7 @@ def test_the_source_that_is_recorded_is_that_behind_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dpsynth.config import load
-    from dpsynth.plan.reservation import table_of
+    from dpsynth.pipeline.reservation import table_of
 
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "visits.csv").write_text("a\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.cost import NOTHING, Cost, planned
+from dpsynth.accounting.composition import NOTHING, Cost, planned
 from dpsynth.accounting.measures import GDP, ZCDP
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
 from dpsynth.ledger import store as ledger_tables

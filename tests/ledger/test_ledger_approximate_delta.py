@@ -8,15 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import spent
-from dpsynth.accounting.events import GaussianEvent, RecordedEvent
+from dpsynth.accounting.composition import amount_of, spent
+from dpsynth.accounting.events import GaussianEvent, RecordedEvent, ThresholdEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
-from dpsynth.accounting.partition_selection import ThresholdEvent
 from dpsynth.errors import BudgetRefused, ConfigError
+from dpsynth.ledger.filters import Filter
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.privacy_filter import Filter
 from dpsynth.ledger.refusals import check_counted
 from tests.ledger.forging import chained_anew, store
 from tests.ledger.reservations import (

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost, planned
+from dpsynth.accounting.composition import Cost, planned
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP
 from dpsynth.errors import BudgetRefused
-from dpsynth.ledger import privacy_filter as filters
+from dpsynth.ledger import filters
 from dpsynth.ledger.balance import Balance, Reservation, first_entry
+from dpsynth.ledger.filters import Figures, Filter, bound, figures, within
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.privacy_filter import Figures, Filter, bound, figures, within
 from tests.examples import examples
 from tests.ledger.reservations import ASK, account, month
 

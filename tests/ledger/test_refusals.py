@@ -9,11 +9,11 @@ from fractions import Fraction
 import pytest
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.cost import NOTHING, Cost
+from dpsynth.accounting.composition import NOTHING, Cost
 from dpsynth.accounting.measures import GDP, PURE
 from dpsynth.errors import BudgetRefused
 from dpsynth.ledger.balance import Balance, CapChange, Reservation, first_balance, first_entry
-from dpsynth.ledger.privacy_filter import Filter
+from dpsynth.ledger.filters import Filter
 from dpsynth.ledger.refusals import check_allowed
 from tests.ledger.reservations import ASK, HALF, asking, cost, month, seeking, sought_cost
 

@@ -22,9 +22,9 @@ import pytest
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import ConfigError
-from dpsynth.ledger.chain import FIRST, Row, broken_link, broken_links, chained
+from dpsynth.ledger.chain import FIRST, HeadFile, Row, broken_link, broken_links, chained
 from dpsynth.ledger.contents import problems_of
-from dpsynth.ledger.ledger import HeadFile, Ledger
+from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.store import FORMAT, _prepare_sqlite
 from tests.examples import cases
 from tests.ledger.forging import chained_anew

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.accounting import neighbours as group
+from dpsynth.accounting import composition
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost, planned
+from dpsynth.accounting.composition import Cost, planned
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import BudgetRefused, ConfigError
@@ -120,12 +120,12 @@ def test_a_release_that_ended_early_counts_for_persons_at_what_it_reserved(quick
     quick.reserve(asked)
     quick.abandon("r1", little(asked), EVENTS)
     (entry,) = quick.change_unit("people", PERSONS, 4, WHY).releases
-    grown = group.group_cost(asked.cost, 4)
+    grown = composition.group_cost(asked.cost, 4)
     assert entry.cost_of_unit is not None and grown is not None
     assert entry.cost_of_unit.amount == grown.amount
     # Rho adds up answer by answer.
     assert entry.cost_of_unit.rho == 16 * asked.cost.rho / 100
-    tempting = group.group_cost(little(asked), 4)
+    tempting = composition.group_cost(little(asked), 4)
     assert tempting is not None and tempting.amount.epsilon < grown.amount.epsilon / 2
 
 
@@ -164,7 +164,7 @@ def test_what_is_said_of_a_known_number_of_rows(quick: Ledger) -> None:
 def test_a_release_that_finds_values_may_promise_nothing_for_many_rows(quick: Ledger) -> None:
     released(quick, seeking("r1"))
     few = quick.change_unit("people", PERSONS, 4, WHY)
-    grown = group.group_cost(seeking("r1").cost, 4)
+    grown = composition.group_cost(seeking("r1").cost, 4)
     assert grown is not None and few.releases[0].cost_of_unit == grown
     assert "come to ε =" in unit_change_in_words(few)[0]
 

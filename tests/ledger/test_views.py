@@ -9,13 +9,12 @@ from fractions import Fraction
 import pytest
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.comparison import Composed, Statement
-from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.composition import Cost
 from dpsynth.accounting.events import LOCAL_REPORTS
 from dpsynth.accounting.measures import GDP, PURE
 from dpsynth.ledger import views
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, Runway, first_balance, first_entry
-from dpsynth.ledger.views import AccountView, account_view, runway_in_words
+from dpsynth.ledger.views import AccountView, Composed, Statement, account_view, runway_in_words
 from tests.ledger.reservations import ASK, EVENTS, HALF, asking, month, sought_cost
 
 DAY = date(2026, 11, 22)
@@ -47,9 +46,9 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[list[list[Composed]]]:
 
     def stated(composed: list[list[Composed]], delta: Fraction) -> tuple[Statement, ...]:
         seen.append(composed)
-        return (Statement("gdp", 0.5, float(delta), True, ""),)
+        return (Statement("gdp", "GDP", 0.5, float(delta), True, ""),)
 
-    monkeypatch.setattr(views, "statements_of", stated)
+    monkeypatch.setattr(views.ACCOUNTANTS, "filled", lambda: stated)
     return seen
 
 
@@ -108,7 +107,7 @@ def test_a_filter_says_what_it_adds_up_and_the_bound_rounded_down() -> None:
 
 
 def test_a_statement_is_rounded_up() -> None:
-    assert views.delta_of(Statement("gdp", None, 1.23456789e-7, True, "")) == digits(
+    assert views.delta_of(Statement("gdp", "GDP", None, 1.23456789e-7, True, "")) == digits(
         Fraction("1.23456789e-7"), up=True
     )
 

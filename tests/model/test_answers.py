@@ -8,9 +8,8 @@ import pytest
 
 from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
-from dpsynth.model.answers import conditional, count, log_probability, mean, quantile
-from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.junction_tree import Edge, JunctionTree
+from dpsynth.model.markov_random_field import ImpossibleEvidence
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +49,9 @@ def test_counts_of_predicates_are_sums_over_the_joint(fields, spread_over):
         for _ in range(8):
             predicate, masks = predicates(p, rng)
             chance = kept(p, joint, masks, spread_over).sum()
-            assert count(model, predicate) == pytest.approx(80.0 * chance, rel=1e-9, abs=80e-9), p.name
+            assert model.count(predicate) == pytest.approx(80.0 * chance, rel=1e-9, abs=80e-9), p.name
             if chance > 1e-9:
-                assert log_probability(model, predicate) == pytest.approx(log(chance), abs=1e-9), p.name
+                assert model.log_probability(predicate) == pytest.approx(log(chance), abs=1e-9), p.name
             seen.add((len(predicate), bool(chance)))
     assert {(0, True), (1, False), (3, True), (6, True)} <= seen
 
@@ -67,57 +66,14 @@ def test_distributions_given_a_predicate_are_those_of_the_joint(fields, spread_o
                 continue
             for clique in combinations(p.domain.columns[::-1], int(rng.integers(0, 3))):
                 expected = marginal_of(part / part.sum(), p.domain.columns, clique)
-                found = conditional(model, clique, predicate)
+                found = model.conditional(clique, predicate)
                 np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=p.name)
-
-
-def test_means_and_quantiles_are_those_of_the_rows_of_the_joint(fields, spread_over, marginal_of):
-    compared = 0
-    for p, model, joint in fields:
-        rng = p.rng()
-        for column, size in p.domain.sizes.items():
-            predicate, masks = predicates(p, rng)
-            part = kept(p, joint, masks, spread_over)
-            values = rng.permutation(np.array([3.5, -2.0, 10.0, np.nan])[:size])
-            has = ~np.isnan(values)
-            if part.sum() < 1e-6:
-                continue
-            shares = marginal_of(part, p.domain.columns, (column,))
-            if shares[has].sum() < 1e-9 * part.sum():
-                continue
-            shares = shares[has] / shares[has].sum()
-            expected = (shares * values[has]).sum()
-            assert mean(model, column, values, predicate) == pytest.approx(expected, abs=1e-6), p.name
-            levels = rng.random(5)
-            for level, found in zip(levels, quantile(model, column, values, levels, predicate), strict=True):
-                below = shares[values[has] <= found].sum()
-                under = shares[values[has] < found].sum()
-                assert under - 1e-9 <= level <= below + 1e-9, p.name
-            compared += 1
-    assert compared > len(fields)
 
 
 def line(shares):
     """A field of one column."""
     tree = JunctionTree(Domain({"a": len(shares)}), (("a",),), ())
     return MarkovRandomField(tree, (np.array(shares, dtype=float),), float(sum(shares)))
-
-
-def test_quantiles_of_equal_shares_are_the_textbooks():
-    model, values = line([1.0] * 10), np.arange(10, 110, 10)
-    levels = [0, 0.1, 0.3, 0.31, 0.5, 0.7, 0.99, 1]
-    assert quantile(model, "a", values, levels).tolist() == [10, 10, 30, 40, 50, 70, 100, 100]
-    assert quantile(model, "a", values, 0.5).shape == ()
-    assert quantile(model, "a", values[::-1], 0.25) == 30
-    assert quantile(line([0.0, 3.0, 1.0, 0.0]), "a", [1, 2, 3, 4], [0, 1]).tolist() == [2, 3]
-
-
-def test_values_of_codes_that_no_row_has_do_not_count_even_if_they_are_infinite():
-    model = line([2.0, 0.0, 2.0])
-    assert mean(model, "a", [1.0, np.inf, 2.0]) == 1.5
-    assert mean(model, "a", [1.0, np.nan, 2.0]) == 1.5
-    assert mean(model, "a", [np.nan, 5.0, 2.0]) == 2.0
-    assert mean(model, "a", [1.0, 0.0, np.inf]) == np.inf
 
 
 def long_chain(length=40, size=30):
@@ -140,8 +96,8 @@ def test_a_predicate_over_forty_columns_is_answered_without_their_joint():
     for i, belief in enumerate(model.beliefs):
         step = np.divide(belief, belief.sum(axis=1, keepdims=True))
         reach = (reach @ step) * masks[f"c{i + 1}"]
-    assert count(model, masks) == pytest.approx(reach.sum(), rel=1e-9)
-    np.testing.assert_allclose(conditional(model, ("c39",), masks), reach / reach.sum(), atol=1e-12)
+    assert model.count(masks) == pytest.approx(reach.sum(), rel=1e-9)
+    np.testing.assert_allclose(model.conditional(("c39",), masks), reach / reach.sum(), atol=1e-12)
 
 
 def test_an_answer_walks_no_further_than_its_columns():
@@ -151,16 +107,16 @@ def test_an_answer_walks_no_further_than_its_columns():
         beliefs[i][:] = np.nan
     poisoned = MarkovRandomField(model.tree, tuple(beliefs), 1.0)
     predicate = {"c5": [1, 2, 3], "c9": range(20)}
-    assert count(poisoned, predicate) == pytest.approx(count(model, predicate), rel=1e-12)
-    assert count(poisoned, {"c5": 1, "c10": 1}) != pytest.approx(count(model, {"c5": 1, "c10": 1}))
+    assert poisoned.count(predicate) == pytest.approx(model.count(predicate), rel=1e-12)
+    assert poisoned.count({"c5": 1, "c10": 1}) != pytest.approx(model.count({"c5": 1, "c10": 1}))
 
 
 def test_counts_add_up_over_the_codes_of_a_column(fields):
     for p, model, _ in fields[:50]:
         column, size = next(iter(p.domain.sizes.items()))
-        assert sum(count(model, {column: k}) for k in range(size)) == pytest.approx(80.0), p.name
-        assert count(model, {}) == pytest.approx(80.0)
-        assert count(model, {column: []}) == 0.0 and log_probability(model, {column: []}) == -inf
+        assert sum(model.count({column: k}) for k in range(size)) == pytest.approx(80.0), p.name
+        assert model.count({}) == pytest.approx(80.0)
+        assert model.count({column: []}) == 0.0 and model.log_probability({column: []}) == -inf
 
 
 def test_the_probability_of_improbable_rows_is_right_where_a_product_would_underflow():
@@ -170,20 +126,17 @@ def test_the_probability_of_improbable_rows_is_right_where_a_product_would_under
         step = belief[fixed[f"c{i}"]] / belief[fixed[f"c{i}"]].sum()
         fixed[f"c{i + 1}"] = int(step.argmin())
         chance += log(step.min())
-    assert exp(chance) == 0 and log_probability(model, fixed) == pytest.approx(chance, rel=1e-12)
+    assert exp(chance) == 0 and model.log_probability(fixed) == pytest.approx(chance, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("ask", "complaint"),
     [
-        (lambda m: mean(m, "a", [1.0, 2.0]), "needs 3 values"),
-        (lambda m: quantile(m, "a", [1, 2, 3], 1.5), "between 0 and 1"),
-        (lambda m: quantile(m, "a", [1, 2, 3], np.nan), "between 0 and 1"),
-        (lambda m: count(m, {"b": 0}), "no column 'b'"),
-        (lambda m: conditional(m, ("b",), {}), "no column 'b'"),
-        (lambda m: conditional(m, ("a", "a"), {}), "twice"),
-        (lambda m: conditional(m, ("a",), {}, limit=2), "the limit is 2"),
-        (lambda m: count(m, {"a": 3}), "outside 0 to 2"),
+        (lambda m: m.count({"b": 0}), "no column 'b'"),
+        (lambda m: m.conditional(("b",), {}), "no column 'b'"),
+        (lambda m: m.conditional(("a", "a"), {}), "twice"),
+        (lambda m: m.conditional(("a",), {}, limit=2), "the limit is 2"),
+        (lambda m: m.count({"a": 3}), "outside 0 to 2"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(ask, complaint):
@@ -191,12 +144,6 @@ def test_a_question_that_makes_no_sense_is_refused(ask, complaint):
         ask(line([1.0, 0.0, 1.0]))
 
 
-def test_a_mean_or_distribution_of_no_rows_is_refused():
-    model = line([1.0, 0.0, 1.0])
-    for ask in (
-        lambda: conditional(model, ("a",), {"a": 1}),
-        lambda: mean(model, "a", [1, 2, 3], {"a": 1}),
-        lambda: quantile(model, "a", [np.nan, 2, 3], 0.5, {"a": [0, 1]}),
-    ):
-        with pytest.raises(ImpossibleEvidence, match="no row"):
-            ask()
+def test_a_distribution_of_no_rows_is_refused():
+    with pytest.raises(ImpossibleEvidence, match="no row"):
+        line([1.0, 0.0, 1.0]).conditional(("a",), {"a": 1})

@@ -5,8 +5,7 @@ import pytest
 
 from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
-from dpsynth.model.estimation import coarsened
-from dpsynth.model.junction_tree import junction_tree
+from dpsynth.model.junction_tree import coarsened, junction_tree
 from tests.model.calibrated import marginals
 
 

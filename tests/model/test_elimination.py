@@ -8,8 +8,18 @@ from math import exp, log, prod
 import numpy as np
 import pytest
 
-from dpsynth.model.elimination import RULES, Draws, RandomTies, Sizes, eliminate, mask_of, members, neighbours
-from dpsynth.model.triangulation import EliminationTree, best_tree
+from dpsynth.model.triangulation import (
+    RULES,
+    Draws,
+    EliminationTree,
+    RandomTies,
+    Sizes,
+    best_tree,
+    eliminate,
+    mask_of,
+    members,
+    neighbours,
+)
 from tests.examples import cases
 
 

@@ -9,8 +9,8 @@ from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, FitOptions, LeastSquares, estimate, load, refits, sample, save
-from dpsynth.model.smoothing import smoothed
-from dpsynth.model.targets import on_simplex
+from dpsynth.model.denoising import smoothed
+from dpsynth.model.least_squares import on_simplex
 from tests.model.least_loss import least_loss
 
 DOMAIN = Domain({"age": 6, "sex": 2, "city": 5, "job": 3})

@@ -8,7 +8,7 @@ from dpsynth.columns.domain import Domain
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.estimation import Likelihood
 from dpsynth.model.junction_tree import junction_tree
-from dpsynth.model.targets import Target
+from dpsynth.model.least_squares import Target
 from tests.examples import cases
 from tests.model.least_loss import codes
 

@@ -8,9 +8,9 @@ import pytest
 
 from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
-from dpsynth.model.conditioning import ImpossibleEvidence, restricted
 from dpsynth.model.factor import spread, sum_in_order, sum_to
 from dpsynth.model.junction_tree import Edge, JunctionTree
+from dpsynth.model.markov_random_field import ImpossibleEvidence, restricted
 from tests.model.calibrated import marginals
 
 

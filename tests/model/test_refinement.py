@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.columns.domain import Domain
-from dpsynth.model.least_squares import UNIT, TableTarget
-from dpsynth.model.refinement import Effort, _Table, refined
+from dpsynth.model.refinement import UNIT, Effort, TableTarget, _Table, refined
 from tests.examples import examples
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5})

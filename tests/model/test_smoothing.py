@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.model.smoothing import NOBODY, STEP, outside, smoothed
+from dpsynth.model.denoising import NOBODY, STEP, outside, smoothed
 from tests.examples import examples
 
 

@@ -6,7 +6,7 @@ import pytest
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import estimate
-from dpsynth.model.targets import Target, estimated_total, one_way_logarithms, targets
+from dpsynth.model.least_squares import Target, estimated_total, one_way_logarithms, targets
 
 RANK = {"b": 0, "a": 1, "c": 2}
 

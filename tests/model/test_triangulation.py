@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.model.elimination import RULES, eliminate, mask_of
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
-from dpsynth.model.triangulation import TreeSize, Triangulation
+from dpsynth.model.triangulation import RULES, TreeSize, Triangulation, eliminate, mask_of
 
 
 def domain_of(rng: np.random.Generator, columns: int, smallest: int = 1) -> Domain:

@@ -3,7 +3,7 @@
 import pytest
 
 from dpsynth.model import FitOptions, estimate
-from dpsynth.model.targets import estimated_total
+from dpsynth.model.least_squares import estimated_total
 from tests.examples import cases
 from tests.model.least_loss import least_loss
 

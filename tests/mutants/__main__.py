@@ -46,7 +46,7 @@ def main() -> int:
     folder.mkdir(exist_ok=True)
     files = [file for named in args.files or FILES for file in FILES.get(named, (named,))]
     for room in FILES:
-        of_room = [file for file in files if file.split("/")[1] == room]
+        of_room = [file for file in files if file in FILES[room]]
         if of_room and not args.list:
             tried_already = () if args.again else ("killed", "survived") if args.new else ("killed",)
             command = [args.tests or TESTS[room], args.most, tried_already]

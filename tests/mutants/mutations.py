@@ -1,7 +1,7 @@
 """The mutants of a module: each is its syntax tree with one small change.
 
-Nothing that only speaks is changed: docstrings, texts, annotations, decorators, and what is inside a
-``raise``.
+Nothing that only speaks is changed: docstrings, texts, annotations, decorators, imports for types, and what
+is inside a ``raise``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
+
+from tests.scopes import scope_of
 
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -52,7 +54,7 @@ class Mutant:
 
     Attributes:
         file: the module's file, from the root of the project.
-        function: the qualified name of the innermost function or class around it; empty in the module's body.
+        function: the qualified name of the innermost function, class or constant around it; empty elsewhere.
         first, last: the lines that are changed.
         change: the old piece and the new one, in words of Python.
         nth: the number of the same change in the same function before it.
@@ -70,6 +72,11 @@ class Mutant:
     mark: str
     place: tuple[ast.AST, str, int | None]
     new: ast.AST
+
+    @property
+    def module(self) -> str:
+        """The dotted name of its module."""
+        return ".".join(Path(self.file).with_suffix("").parts)
 
     @property
     def key(self) -> str:
@@ -176,10 +183,8 @@ def _changes(
                 yield (function, body), (node, field, index), child, new
             if isinstance(child, _SILENT) or (isinstance(child, ast.AnnAssign) and child.value is None):
                 continue
-            if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                yield from _changes(child, f"{function}.{child.name}".lstrip("."), child)
-            else:
-                yield from _changes(child, function, body)
+            scope = scope_of(child, function)
+            yield from (_changes(child, scope, child) if scope else _changes(child, function, body))
 
 
 def _instead(node: ast.AST, parent: ast.AST, field: str) -> Iterator[ast.AST]:
@@ -224,7 +229,7 @@ def _is_reversed_anyway(test: ast.expr) -> bool:
     match test:
         case ast.Compare(ops=[op]):
             return isinstance(op, _REVERSED)
-        case ast.UnaryOp(op=ast.Not()) | ast.Constant():
+        case ast.UnaryOp(op=ast.Not()) | ast.Constant() | ast.Name(id="TYPE_CHECKING"):
             return True
     return False
 

@@ -34,11 +34,6 @@ GUARD_BITS = (
     "A bound moves by units of sixteen further bits, which are rounded outwards: none of 40,000 exponents "
     "shows it."
 )
-RULE_OF_THUMB = (
-    "A guess of a declaration, for the owner's own eyes, by a rule of thumb: the owner decides, and no "
-    "release depends on it."
-)
-TYPES = "Imports for types alone."
 LIMIT = "A limit by choice; what is done at it is held by tests that set it."
 FREE = "A cost of 0 is within every price, so the loop doesn't begin either way."
 GRID = "Losses are rounded up on any grid, and any points give an upper bound."

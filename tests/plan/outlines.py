@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb
 
-from dpsynth.plan.steps import Shares, StrategyOutline
+from dpsynth.plan.spending import Shares, StrategyOutline
 
 TREE = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
 SINGLE = Shares(Fraction(1), Fraction(0), Fraction(0))

@@ -55,9 +55,9 @@ def test_the_exam_is_the_last_step_and_takes_its_share_of_all_others(load_with, 
     none = make_plan(
         compiled(load_with(replace=("epsilon: 1.0", "epsilon: 1.0, split: {exam: 0}"))), Outline()
     )
-    assert plan.steps[-1].step == "exam" and plan.kept == plan.budget * share
+    assert plan.steps[-1].step == "exam" and plan.exam_price == plan.budget * share
     assert plan.steps[-1].questions == len(plan.exam) > 0
-    assert none.exam == () and none.kept == 0 and "exam" not in {s.step for s in none.steps}
+    assert none.exam == () and none.exam_price == 0 and "exam" not in {s.step for s in none.steps}
     for with_exam, without in zip(plan.steps[:-1], none.steps, strict=True):
         assert with_exam.share == pytest.approx(without.share * float(1 - share))
 

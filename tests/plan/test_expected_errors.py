@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-import sys
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +19,7 @@ import dpsynth
 from dpsynth.cli.plan_command import describe
 from dpsynth.columns.compression import rare_when_ordered
 from dpsynth.config import compiled, from_mapping, load
-from dpsynth.curator.noise import add_gaussian
+from dpsynth.curator.samplers import add_gaussian
 from dpsynth.pipeline.forecast import forecast
 from dpsynth.plan.expected_errors import (
     SEEN,
@@ -159,18 +158,12 @@ def test_as_many_columns_as_would_do_have_about_the_error_that_is_allowed():
 
 
 @pytest.fixture
-def said(tmp_path, monkeypatch, capsys):
+def said(dpsynth):
     """What ``dpsynth plan`` prints of a config in an empty folder."""
-    from dpsynth.cli.app import main
-
-    monkeypatch.chdir(tmp_path)
 
     def plan(*arguments, config=ADULT):
-        monkeypatch.setattr(sys, "argv", ["dpsynth", "plan", str(config), *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        told = capsys.readouterr()
-        return stopped.value.code, told.out + told.err
+        told = dpsynth("plan", config, *arguments)
+        return told.code, told.out + told.err
 
     return plan
 

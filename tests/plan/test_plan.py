@@ -6,17 +6,17 @@ from itertools import product
 
 import pytest
 
+from dpsynth.accounting.calibration import exponential_within, gaussian_within, laplace_within
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.scales import exponential_within, gaussian_within, laplace_within
 from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Domain
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import CUTOFF_SHARE, EXAM_SHARE, Found, make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
-from dpsynth.plan.steps import Shares, Spending, StrategyOutline, one_way_weights
+from dpsynth.plan.spending import Shares, Spending, StrategyOutline, one_way_weights
 from dpsynth.strategy import strategy_of
 from tests.plan.outlines import Alone, Outline
 from tests.thinned import thinned
@@ -111,10 +111,10 @@ def test_the_stated_scales_cost_what_the_plan_says_and_together_at_most_the_budg
 def test_the_budget_implies_no_more_than_the_epsilon_asked_for(any_plan):
     plan, spec = any_plan
     asked = Fraction(spec.privacy.epsilon)
-    assert plan.epsilon == asked
-    implied = plan.measure.epsilon(plan.budget, plan.delta)
+    assert plan.tier.epsilon == asked
+    implied = plan.measure.epsilon(plan.budget, plan.tier.delta)
     assert asked * (1 - Fraction(1, 10**9)) <= implied <= asked
-    assert plan.spent_delta == (0 if plan.measure == PURE else Fraction(spec.privacy.delta))
+    assert plan.tier.spent_delta == (0 if plan.measure == PURE else Fraction(spec.privacy.delta))
 
 
 def test_shares_in_force_sum_to_at_most_one_exactly(any_plan):

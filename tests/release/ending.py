@@ -17,7 +17,7 @@ import psutil
 from pyarrow import parquet
 
 from dpsynth.config import load
-from dpsynth.curator import MemoryTable, loading
+from dpsynth.curator import MemoryTable, loaded_rows
 from dpsynth.errors import DpsynthError
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.spine import run
@@ -45,7 +45,7 @@ def main(kind: str, end: str) -> int:
         found = parquet.read_table(os.environ["TABLE"])
         table = MemoryTable(found if kind == "arrow" else found.to_pandas())
     if end == "failure" and spec.engine.dask is None:
-        loading.codes_of = _quoting  # type: ignore[assignment, attr-defined]
+        loaded_rows.codes_of = _quoting  # type: ignore[assignment, attr-defined]
 
     def step(name: str, action: Callable[[], Any]) -> Any:
         if name == Step.SELECT and end == "kill":

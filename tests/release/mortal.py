@@ -34,7 +34,7 @@ import dpsynth.pipeline.beginning
 import dpsynth.pipeline.spine
 import dpsynth.pipeline.steps
 from dpsynth.bundle.row_files import TableWriter
-from dpsynth.curator import noise
+from dpsynth.curator import samplers
 from dpsynth.curator.journal import Journal, unfenced
 from dpsynth.errors import ConfigError, TakenOver
 from dpsynth.ledger import store as ledger_store
@@ -94,7 +94,7 @@ def _said() -> None:
 
 def _without_noise() -> None:
     for name in ("add_gaussian", "add_laplace"):
-        setattr(noise, name, lambda values, scale: values)
+        setattr(samplers, name, lambda values, scale: values)
 
 
 FAULTS: Mapping[str, Callable[[], object]] = {
@@ -226,7 +226,7 @@ def _prepare(job: Job, places: Places) -> None:
     if fault := FAULTS.get(job["fault"]):
         fault()
     for name in ("add_gaussian", "add_laplace", "choose_index"):
-        places.around(noise, name, logged)
+        places.around(samplers, name, logged)
     places.around(os, "fsync", _synced)
     places.around(pq, "write_table", lambda table, path, *rest: f"write {Path(path).name}")
     places.around(DefaultDialect, "do_execute", _writing)

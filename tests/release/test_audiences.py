@@ -6,6 +6,7 @@ import base64
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
@@ -23,8 +24,7 @@ from dpsynth.pipeline import outputs
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.spine import run
-from dpsynth.wings.owner.assess.evaluation import evaluate
-from dpsynth.wings.owner.assess.utility_files import write_evaluation
+from dpsynth.wings.owner.assess.evaluation import evaluate, write_evaluation
 
 T = TypeVar("T")
 
@@ -138,12 +138,12 @@ def test_an_answer_of_the_first_tier_that_no_mechanism_pays_for_is_found(
     copy = tmp_path / "partners"
     shutil.copytree(released[1].folder / "partners", copy)
     bundle = open_bundle(copy)
-    paid = bundle.manifest["mechanisms"]
     (name,) = {file for file, _ in bundle.earlier_answers}
-    del paid[: len(manifest_of(released[1].folder / "public")["mechanisms"])]
+    of_the_first = len(manifest_of(released[1].folder / "public")["mechanisms"])
+    unpaid = bundle.facts.model_copy(update={"mechanisms": bundle.facts.mechanisms[of_the_first:]})
     from dpsynth.bundle.recipient.verification import guarantee_findings
 
-    _, faults = guarantee_findings(bundle)
+    _, faults = guarantee_findings(replace(bundle, facts=unpaid))
     assert any(file == name for file, _ in faults)
 
 

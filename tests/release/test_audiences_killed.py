@@ -16,6 +16,7 @@ from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, EPSILON, Watch, apart, passed
 from tests.release.place import Place
+from tests.thinned import some
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
@@ -86,7 +87,7 @@ def swept(keeper: Keeper, makers: MakePlace, every: int, begin: int = 0) -> None
     assert lost, "no kill made a question be asked again: the sweep missed the draws"
 
 
-@pytest.mark.parametrize("stop", LATE[1:])
+@pytest.mark.parametrize("stop", some([(stop,) for stop in LATE[1:]], 1))
 def test_a_release_killed_late_shows_both_bundles_or_none_and_is_finished(
     keeper: Keeper, makers: MakePlace, stop: Stop
 ) -> None:

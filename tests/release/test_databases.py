@@ -99,7 +99,7 @@ def test_nothing_is_asked_while_the_server_is_away(keeper: Keeper, small: Place,
     assert watch.lost.total() == 0
 
 
-@pytest.mark.parametrize("again", ["by its id", "by running again"])
+@pytest.mark.parametrize("again", some(["by its id", "by running again"], 1))
 def test_a_server_that_is_away_at_settlement_is_told_of_the_bundle_later(
     keeper: Keeper, small: Place, postgres: Postgres, again: str
 ) -> None:
@@ -153,7 +153,7 @@ def survived(
     return codes
 
 
-@pytest.mark.parametrize(("away", "which"), some(list(product([stopped, died, cut_off], [0, 1, 2])), 2))
+@pytest.mark.parametrize(("away", "which"), some(list(product([stopped, died, cut_off], [0, 1, 2])), 1))
 def test_a_server_that_goes_away_at_an_entry_leaves_a_release_that_can_be_finished(
     keeper: Keeper, makers: MakePlace, postgres: Postgres, away: Away, which: int
 ) -> None:
@@ -177,7 +177,7 @@ def test_a_server_that_goes_away_at_any_entry_leaves_a_release_that_can_be_finis
     assert 5 in survived(keeper, makers, postgres, away, stops)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", some(["sqlite", "postgresql"], 1))
 def test_a_commit_whose_answer_is_lost_is_neither_forgotten_nor_made_twice(
     keeper: Keeper, makers: MakePlace
 ) -> None:
@@ -232,7 +232,7 @@ def test_a_killed_client_leaves_no_lock(keeper: Keeper, makers: MakePlace) -> No
     assert time.monotonic() - started < ledger_store.BUSY_SECONDS / 2
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", some(["sqlite", "postgresql"], 1))
 def test_a_client_that_hangs_holds_the_others_up_no_longer_than_they_are_ready_to_wait(
     keeper: Keeper, makers: MakePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,7 +264,8 @@ def test_a_killed_client_leaves_no_session(keeper: Keeper, makers: MakePlace, po
 
 
 @pytest.mark.parametrize(
-    ("what", "fault"), thinned(["entry", "settlement"], [None, "commits answered unwritten"], strength=1)
+    ("what", "fault"),
+    thinned(["entry", "settlement"], [None, "commits answered unwritten"], strength=1),
 )
 def test_what_is_committed_outlives_the_server_even_where_its_settings_would_lose_it(
     keeper: Keeper, makers: MakePlace, postgres: Postgres, what: str, fault: str | None

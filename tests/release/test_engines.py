@@ -19,7 +19,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from dpsynth.config import Spec
-from dpsynth.curator import MemoryTable, noise
+from dpsynth.curator import MemoryTable, samplers
 from dpsynth.errors import Interrupted
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
@@ -99,8 +99,8 @@ def leave(name: str, action: Callable[[], object]) -> object:
 def exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of size none, and choices of the best."""
     for name in ("add_gaussian", "add_laplace"):
-        monkeypatch.setattr(noise, name, lambda values, scale: values.copy())
-    monkeypatch.setattr(noise, "choose_index", lambda scores, scale: int(np.argmax(scores)))
+        monkeypatch.setattr(samplers, name, lambda values, scale: values.copy())
+    monkeypatch.setattr(samplers, "choose_index", lambda scores, scale: int(np.argmax(scores)))
 
 
 def public(folder: Path) -> dict[str, bytes]:

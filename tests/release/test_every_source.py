@@ -20,7 +20,7 @@ from dpsynth.curator import MemoryTable, load_table
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.inputs import cells_of, inputs_of
-from dpsynth.plan.occasion import Occasion
+from dpsynth.pipeline.reservation import Occasion
 from dpsynth.wings.proof.audit.replay import observe
 from tests.databases import Postgres
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.errors import Interrupted
-from dpsynth.pipeline import folders
+from dpsynth.pipeline import release_run as folders
 from dpsynth.pipeline.steps import Step
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, Watch, apart, passed

@@ -13,6 +13,7 @@ from dpsynth.pipeline.steps import Step
 from tests.release.keeper import Keeper
 from tests.release.killed import Watch, finished, passed
 from tests.release.place import Place
+from tests.thinned import some
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -49,7 +50,7 @@ def interrupted(
     assert told
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by", some([signal.SIGINT, signal.SIGTERM], 1))
 def test_an_interrupted_release_says_how_to_finish_it(
     keeper: Keeper, makers: MakePlace, by: signal.Signals
 ) -> None:

@@ -115,7 +115,7 @@ def test_a_release_killed_at_any_place_is_finished_by_one_resumption(
 
 @pytest.mark.parametrize(
     "stop",
-    some([(s,) for s in (("end sync charge", 3), ("begin draw", 3), ("end draw", 3), ("end draw", SUM))], 2),
+    some([(s,) for s in (("end sync charge", 3), ("begin draw", 3), ("end draw", 3), ("end draw", SUM))], 1),
 )
 def test_a_question_lost_to_a_kill_stays_charged_and_is_asked_again_for_more(
     keeper: Keeper, small: Place, stop: Stop
@@ -135,7 +135,9 @@ def test_a_question_lost_to_a_kill_stays_charged_and_is_asked_again_for_more(
     assert [r["kind"] for r in found if r.get("seq") == second] == ["charge", "answer"]
 
 
-@pytest.mark.parametrize("stop", [("end sync charge", 10), ("end draw", 10)])
+@pytest.mark.parametrize(
+    "stop", [("end draw", 10), pytest.param(("end sync charge", 10), marks=pytest.mark.slow)]
+)
 def test_an_exam_lost_to_a_kill_stays_charged_and_is_missing_from_the_bundle(
     keeper: Keeper, small: Place, stop: Stop
 ) -> None:
@@ -150,7 +152,9 @@ def test_an_exam_lost_to_a_kill_stays_charged_and_is_missing_from_the_bundle(
     assert not (small.folder / done.folder / "public" / "exam.csv").exists()
 
 
-@pytest.mark.parametrize("stop", [("end sync answer", 10), (f"begin {Step.COMPOSE}", 1)])
+@pytest.mark.parametrize(
+    "stop", [("end sync answer", 10), pytest.param((f"begin {Step.COMPOSE}", 1), marks=pytest.mark.slow)]
+)
 def test_an_exam_that_is_on_record_is_published_as_it_was_drawn(
     keeper: Keeper, small: Place, stop: Stop
 ) -> None:
@@ -208,7 +212,7 @@ def test_a_release_that_is_running_cannot_be_resumed_beside_itself(
             {"columns": {"sex": None}},
             {"structure": {"method": "independent"}},
         ],
-        2,
+        1,
     ),
     ids=["epsilon", "neighbours", "bins", "a column less", "structure"],
 )
@@ -240,7 +244,7 @@ def merged(change: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("stop", "place_in_line"),
-    thinned([("begin draw", 3), ("end sync answer", 3)], [0.0, 0.01, 0.5, 0.99, 1.0], strength=1),
+    some(thinned([("begin draw", 3), ("end sync answer", 3)], [0.0, 0.01, 0.5, 0.99, 1.0], strength=1), 3),
 )
 def test_a_torn_last_line_is_dropped_and_its_question_never_answered_twice_for_one_charge(
     keeper: Keeper, small: Place, stop: Stop, place_in_line: float

@@ -14,6 +14,7 @@ from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.killed import DIED, FEW_COLUMNS, Watch, finished
 from tests.release.place import Place
+from tests.thinned import some
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -30,7 +31,9 @@ def begun(keeper: Keeper, place: Place, stop: str) -> str:
     return Watch(place).begun[-1]
 
 
-@pytest.mark.parametrize("left", ["no journal", "an empty journal", "a torn first line", "a first line"])
+@pytest.mark.parametrize(
+    "left", some(["no journal", "an empty journal", "a torn first line", "a first line"], 2)
+)
 def test_what_a_run_left_that_had_reserved_nothing_is_removed_and_told(
     keeper: Keeper, small: Place, left: str
 ) -> None:
@@ -83,7 +86,7 @@ def test_a_release_with_answers_is_left_alone_and_told_also_where_the_ledger_doe
     assert journal_of(small, name).read_bytes() == kept
 
 
-@pytest.mark.parametrize("where", ["partial", "bundle"])
+@pytest.mark.parametrize("where", some(["partial", "bundle"], 1))
 def test_the_journal_of_another_release_is_not_taken_for_its_own(
     keeper: Keeper, small: Place, where: str
 ) -> None:

@@ -27,6 +27,7 @@ from dpsynth.pipeline.beginning import Request
 from dpsynth.statistics.single_columns import DataWarning, warnings_of
 from dpsynth.wings.owner.assess.profiling import look_at
 from dpsynth.wings.owner.starter import draft_of, guessed, starter_text
+from tests.thinned import some
 from tests.wings.owner.starter.reviewing import without_list
 
 ROWS = 10_000
@@ -61,7 +62,7 @@ Spoil = Callable[[str, int], str]
 """What becomes of a cell, in a row of a number."""
 
 
-def some(share: float, spoil: Callable[[str], str]) -> Spoil:
+def share_of(share: float, spoil: Callable[[str], str]) -> Spoil:
     """A share of the rows spoilt."""
     return lambda cell, row: spoil(cell) if row % 100 < 100 * share else cell
 
@@ -83,21 +84,21 @@ class Misread:
 
 MISREADS: Mapping[str, Misread] = {
     "a third spelt otherwise, nothing missing": Misread(
-        "sex", some(1 / 3, lambda x: {"F": "female", "M": "male"}[x]), by_hand=False
+        "sex", share_of(1 / 3, lambda x: {"F": "female", "M": "male"}[x]), by_hand=False
     ),
-    "another case": Misread("sex", some(1, str.lower)),
-    "a third spelt otherwise, missing allowed": Misread("degree", some(1 / 3, str.title)),
-    "a third spelt otherwise, with other": Misread("town", some(1 / 3, lambda x: f"{x} (CH)")),
-    "another encoding": Misread("town", some(1, lambda x: x.replace("ü", "\ufffd"))),
-    "American dates": Misread("entered", some(1, lambda x: f"{x[3:5]}.{x[:2]}.{x[6:]}")),
-    "a fifth of the dates in another format": Misread("seen", some(0.2, lambda x: x.replace("-", "/"))),
-    "half of the numbers above max": Misread("income", some(0.49, lambda x: str(int(x) + 90_000))),
-    "a fifth of the numbers below min": Misread("age", some(0.2, lambda x: str(-int(x))), by_hand=False),
-    "another unit": Misread("income", some(1, lambda x: f"{int(x) * 1000}")),
-    "decimal commas in a third": Misread("weight", some(1 / 3, lambda x: x.replace(".", ","))),
-    "thousands separators": Misread("income", some(1, lambda x: f"{int(x):,}")),
-    "an undeclared marker of missing": Misread("age", some(0.2, lambda x: "-9"), by_hand=False),
-    "truth values in other words": Misread("smokes", some(1, lambda x: {"no": "nein", "yes": "ja"}[x])),
+    "another case": Misread("sex", share_of(1, str.lower)),
+    "a third spelt otherwise, missing allowed": Misread("degree", share_of(1 / 3, str.title)),
+    "a third spelt otherwise, with other": Misread("town", share_of(1 / 3, lambda x: f"{x} (CH)")),
+    "another encoding": Misread("town", share_of(1, lambda x: x.replace("ü", "\ufffd"))),
+    "American dates": Misread("entered", share_of(1, lambda x: f"{x[3:5]}.{x[:2]}.{x[6:]}")),
+    "a fifth of the dates in another format": Misread("seen", share_of(0.2, lambda x: x.replace("-", "/"))),
+    "half of the numbers above max": Misread("income", share_of(0.49, lambda x: str(int(x) + 90_000))),
+    "a fifth of the numbers below min": Misread("age", share_of(0.2, lambda x: str(-int(x))), by_hand=False),
+    "another unit": Misread("income", share_of(1, lambda x: f"{int(x) * 1000}")),
+    "decimal commas in a third": Misread("weight", share_of(1 / 3, lambda x: x.replace(".", ","))),
+    "thousands separators": Misread("income", share_of(1, lambda x: f"{int(x):,}")),
+    "an undeclared marker of missing": Misread("age", share_of(0.2, lambda x: "-9"), by_hand=False),
+    "truth values in other words": Misread("smokes", share_of(1, lambda x: {"no": "nein", "yes": "ja"}[x])),
 }
 """More than twelve kinds of misreads, each of one column."""
 
@@ -193,14 +194,16 @@ def spoilt(kinds: Sequence[str]) -> Table:
     return cells
 
 
-@pytest.mark.parametrize("kinds", rounds(list(MISREADS)))
+@pytest.mark.parametrize("kinds", some(rounds(list(MISREADS)), 1))
 def test_misreads_are_warned_of_by_a_config_that_knew_the_table(tmp_path, warnings, kinds) -> None:
     spec = looked(written(tmp_path, table()))
     written(tmp_path, spoilt(kinds))
     assert {w.column for w in warnings(spec)} == {MISREADS[kind].column for kind in kinds}
 
 
-@pytest.mark.parametrize("kinds", rounds([kind for kind, misread in MISREADS.items() if misread.by_hand]))
+@pytest.mark.parametrize(
+    "kinds", some(rounds([kind for kind, misread in MISREADS.items() if misread.by_hand]), 1)
+)
 def test_misreads_are_warned_of_by_a_config_by_hand(tmp_path, warnings, kinds) -> None:
     spec = by_hand(written(tmp_path, spoilt(kinds)))
     assert {w.column for w in warnings(spec)} == {MISREADS[kind].column for kind in kinds}
@@ -239,7 +242,7 @@ def _first(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, nrows=ROWS, dtype=str, keep_default_na=False)
 
 
-@pytest.mark.parametrize("name", public_tables())
+@pytest.mark.parametrize("name", some(public_tables(), 3))
 def test_healthy_columns_of_public_tables_give_no_warning_and_no_question(tmp_path, warnings, name) -> None:
     frame = public_tables()[name]()
     frame.to_csv(tmp_path / "t.csv", index=False)

@@ -26,6 +26,7 @@ from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, Watch
 from tests.release.place import Ended, Place, people, release
+from tests.thinned import some
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -249,7 +250,7 @@ EMPTY_TABLES = {
 """Rows, changes of the config, of its section privacy, and the number of questions before the pause."""
 
 
-@pytest.mark.parametrize("name", EMPTY_TABLES)
+@pytest.mark.parametrize("name", some(EMPTY_TABLES, 4))
 def test_a_table_without_rows_pauses_before_all_but_its_number_of_rows_is_asked(
     keeper: Keeper, place: Place, name: str
 ) -> None:
@@ -269,12 +270,18 @@ def test_a_table_without_rows_pauses_before_all_but_its_number_of_rows_is_asked(
 
 @pytest.mark.parametrize(
     "kept",
-    [
-        {"privacy": STOP},
-        {"privacy": STOP, **SEARCHED},
-        {"privacy": {**STOP, "delta": None, "noise": "laplace"}},
-        {"privacy": {**STOP, "accountant": "zcdp", "noise": "laplace"}, "ledger": {"filter": "sequential"}},
-    ],
+    some(
+        [
+            {"privacy": STOP},
+            {"privacy": STOP, **SEARCHED},
+            {"privacy": {**STOP, "delta": None, "noise": "laplace"}},
+            {
+                "privacy": {**STOP, "accountant": "zcdp", "noise": "laplace"},
+                "ledger": {"filter": "sequential"},
+            },
+        ],
+        2,
+    ),
     ids=["declared", "searched", "pure", "in sequence"],
 )
 def test_an_empty_period_is_charged_for_a_look_at_its_size(
@@ -443,7 +450,9 @@ def test_a_contradiction_is_ended_by_its_owner_and_charged_with_all_that_was_ask
     assert keeper.run(place).code == 0
 
 
-@pytest.mark.parametrize("stop", [(f"end {Step.EXAMINE}", 1), ("begin sync paused", 1)])
+@pytest.mark.parametrize(
+    "stop", [("begin sync paused", 1), pytest.param((f"end {Step.EXAMINE}", 1), marks=pytest.mark.slow)]
+)
 def test_a_kill_about_the_verdict_doesnt_show_what_nobody_decided_on(
     keeper: Keeper, place: Place, stop: Stop
 ) -> None:

@@ -14,7 +14,7 @@ import yaml
 import dpsynth
 from dpsynth.columns.units_by_rows import ranges_of_rows
 from dpsynth.config import Spec, from_mapping
-from dpsynth.curator import noise
+from dpsynth.curator import samplers
 from dpsynth.errors import Interrupted
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline import spine as pipeline
@@ -23,6 +23,7 @@ from dpsynth.pipeline.steps import Step
 from dpsynth.wings.owner.starter.examples import write_example
 from tests.event_log import log_of
 from tests.release.place import people
+from tests.thinned import some
 
 T = TypeVar("T")
 HEADER = ("person", "age", "sex", "income", "city", "smoker", "note")
@@ -67,14 +68,14 @@ def manifest_of(release: dpsynth.Release) -> dict[str, object]:
 
 def told_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of persons come without noise, so that the bound is not chance."""
-    sound = noise.add_gaussian
+    sound = samplers.add_gaussian
     asked: list[int] = []
 
     def drawn(values: np.ndarray, scale: float) -> np.ndarray:
         asked.append(1)
         return values if len(asked) == 1 else sound(values, scale)
 
-    monkeypatch.setattr(noise, "add_gaussian", drawn)
+    monkeypatch.setattr(samplers, "add_gaussian", drawn)
 
 
 def test_the_bundle_says_what_bound_was_found_and_the_ledger_holds_the_most(tmp_path, monkeypatch) -> None:
@@ -120,7 +121,7 @@ def killed_before(step: str) -> Callable[[str, Callable[[], T]], T]:
     return run_step
 
 
-@pytest.mark.parametrize("step", [Step.BOUND, Step.FIND_DOMAINS, Step.MEASURE_SINGLES, Step.FIT])
+@pytest.mark.parametrize("step", some([Step.BOUND, Step.FIND_DOMAINS, Step.MEASURE_SINGLES, Step.FIT], 2))
 def test_a_release_that_is_resumed_asks_once_and_keeps_its_bound(tmp_path, step: str) -> None:
     spec = spec_of(tmp_path, {"max_rows": "private"})
     with pytest.raises(Interrupted):
@@ -199,7 +200,9 @@ def test_a_small_share_is_told_with_its_limits_and_not_in_the_verdict(tmp_path) 
     assert all(found["in_words"].split(".")[0] in page for page in pages_of(release).values())
 
 
-@pytest.mark.parametrize("privacy", [{"split": {"cutoff": 0}}, {"unit": "row"}, {"sample_rate": 0.5}])
+@pytest.mark.parametrize(
+    "privacy", some([{"split": {"cutoff": 0}}, {"unit": "row"}, {"sample_rate": 0.5}], 2)
+)
 def test_what_is_not_asked_is_not_told(tmp_path, privacy: dict[str, object]) -> None:
     release = dpsynth.release(log_of(tmp_path, "many", privacy=privacy), outputs=tmp_path / "out")
     manifest = manifest_of(release)
@@ -234,7 +237,7 @@ def test_all_audiences_are_told_of_one_question(tmp_path) -> None:
     assert [c["question"]["ask"] for c in charged].count("rows") == 1
 
 
-@pytest.mark.parametrize("step", [Step.BOUND, Step.MEASURE_SINGLES, Step.FIT])
+@pytest.mark.parametrize("step", some([Step.BOUND, Step.MEASURE_SINGLES, Step.FIT], 1))
 def test_a_resumed_release_asks_once_what_is_cut_off(tmp_path, step: str) -> None:
     spec = log_of(tmp_path, "many")
     with pytest.raises(Interrupted):

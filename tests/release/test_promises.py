@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.accounting.cost import NOTHING
+from dpsynth.accounting.composition import NOTHING
 from dpsynth.errors import DpsynthError
 from dpsynth.model import load
 from dpsynth.pipeline import measuring as counting_engine
@@ -41,13 +41,16 @@ COMBINATIONS = [
 
 @pytest.mark.parametrize(
     ("kind", "relation", "unit", "method"),
-    thinned(
-        tuple(PRIVACY),
-        ("add_remove", "replace_one"),
-        ("row", "person"),
-        ("auto", "mst"),
-        possible=lambda *case: case[:3] in COMBINATIONS,
-        strength=1,
+    some(
+        thinned(
+            tuple(PRIVACY),
+            ("add_remove", "replace_one"),
+            ("row", "person"),
+            ("auto", "mst"),
+            possible=lambda *case: case[:3] in COMBINATIONS,
+            strength=1,
+        ),
+        2,
     ),
 )
 def test_the_published_guarantee_is_what_the_journal_adds_up_to(
@@ -148,7 +151,7 @@ def numbers_in(public: Path) -> set[int]:
             ({"neighbours": "add_remove"}, False),
             ({"neighbours": "replace_one", **BY_PERSON}, False),
         ],
-        2,
+        1,
     ),
     ids=["rows exchanged", "rows added", "persons exchanged"],
 )
@@ -194,7 +197,7 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize("step", FAILING)
+@pytest.mark.parametrize("step", some(FAILING, 2))
 def test_a_failure_after_the_first_charge_gives_nothing_back(
     place: Place, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

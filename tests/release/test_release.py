@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
-from dpsynth.curator import noise
+from dpsynth.curator import samplers
 from dpsynth.errors import DpsynthError
 from tests.release import evidence
 from tests.release.keeper import Keeper
@@ -182,9 +182,9 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Makes mechanisms answer exactly, for tests of what comes before and after them."""
 
     def silence() -> None:
-        monkeypatch.setattr(noise, "add_gaussian", lambda values, sigma: values)
-        monkeypatch.setattr(noise, "add_laplace", lambda values, scale: values)
-        monkeypatch.setattr(noise, "choose_index", lambda scores, scale: int(np.argmax(scores)))
+        monkeypatch.setattr(samplers, "add_gaussian", lambda values, sigma: values)
+        monkeypatch.setattr(samplers, "add_laplace", lambda values, scale: values)
+        monkeypatch.setattr(samplers, "choose_index", lambda scores, scale: int(np.argmax(scores)))
 
     return silence
 

@@ -18,7 +18,7 @@ from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.model import Expansion, LeastSquares
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import Step
-from dpsynth.strategy.evidence.evidence import read_measurements
+from dpsynth.strategy.reused_answers import read_measurements
 from tests.release.place import HEADER, Place, people
 from tests.release.stopping import stopped_at
 

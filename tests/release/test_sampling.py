@@ -17,7 +17,7 @@ from dpsynth.accounting.subsampling import Sampling
 from dpsynth.bundle.recipient.bundle import open_bundle
 from dpsynth.bundle.recipient.verification import verified
 from dpsynth.config import Spec, from_mapping
-from dpsynth.curator import UnitSample, loading
+from dpsynth.curator import UnitSample, loaded_rows
 from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.beginning import Request
@@ -99,7 +99,7 @@ def resumed_rows(folder: Path) -> tuple[list[int], list[int]]:
     """The codes that a release asked about, before it died and when it was resumed."""
     folder.mkdir(exist_ok=True)
     spec, seen = spec_in(folder, unit={"column": "who", "max_rows": 2}), []
-    sound = loading.LoadedRows.bounded
+    sound = loaded_rows.LoadedRows.bounded
 
     def noted(self, max_rows, key):
         table = sound(self, max_rows, key)
@@ -107,7 +107,7 @@ def resumed_rows(folder: Path) -> tuple[list[int], list[int]]:
         return table
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading.LoadedRows, "bounded", noted)
+        patch.setattr(loaded_rows.LoadedRows, "bounded", noted)
         with pytest.raises(Interrupted):
             run(spec, Request(folder / "out"), run_step=dying)
         (partial,) = (folder / "out" / "people").glob(".*.partial")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth import load
-from dpsynth.accounting.accountants import float_up
+from dpsynth.accounting.composition import float_up
 from dpsynth.accounting.measures import GDP
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.wings.owner.starter.examples import write_example

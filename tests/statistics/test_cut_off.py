@@ -15,6 +15,7 @@ from dpsynth.accounting.neighbours import Neighbours, PerPeriod
 from dpsynth.columns.measurement import noise_variance
 from dpsynth.columns.units_by_rows import UnitsByRows, ranges_of_rows
 from dpsynth.statistics.cut_off import CutOff, Kept
+from tests.thinned import some
 
 PERSON = Neighbours("add_remove", "who", 5)
 RELEASES = 400
@@ -89,7 +90,7 @@ def misses(table: str, noise: str, **more: object) -> dict[str, float]:
 
 @pytest.mark.parametrize("each", [False, True], ids=["given", "found"])
 @pytest.mark.parametrize("noise", SCALES)
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", some(TABLES, 2))
 def test_the_limits_hold_in_95_of_100_releases(table: str, noise: str, each: bool) -> None:
     # 400 releases: with exactly 5 % misses one in a hundred tests would see 7.5 %.
     assert max(misses(table, noise, each=each).values()) <= 0.075

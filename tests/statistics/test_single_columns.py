@@ -13,6 +13,7 @@ from dpsynth.columns.measurement import ExactTotal, Measurement
 from dpsynth.statistics.single_columns import DataWarning, empty_table
 from tests.examples import cases
 from tests.statistics.columns import Asked
+from tests.thinned import some
 
 ROWS = 4000
 ACCOUNTS = {
@@ -195,11 +196,11 @@ def test_a_warning_says_its_figures_and_what_was_declared(rng: np.random.Generat
     (found,) = asked.warnings(asked.counts(spoilt(rng, "another date format")), rng)
     assert "about 100 % of its cells are missing (noise allows 9" in found.sentence
     assert "'2024-01' to '2024-12', with the format %Y-%m-%d" in found.remedy
-    figures = found.to_json()["figures"]
-    assert isinstance(figures, dict) and figures["low"] <= figures["share"] <= figures["high"] == 1.0
+    figures = found.figures
+    assert figures["low"] <= figures["share"] <= figures["high"] == 1.0
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.3, 0.5, 0.51, 0.6, 0.77, 1, 1.5, 2, 3.7, 10, 33.3, 400])
+@pytest.mark.parametrize("scale", some([0.01, 0.3, 0.5, 0.51, 0.6, 0.77, 1, 1.5, 2, 3.7, 10, 33.3, 400], 5))
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_an_empty_table_seems_empty_and_one_of_a_few_deviations_does_not(noise: str, scale: float) -> None:
     """By the exact law of the noise: 0.975 of all empty tables, and hardly one of six deviations."""

@@ -9,8 +9,8 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.strategy import strategy_of
-from dpsynth.strategy.candidates import burden, cost_weights, importance
-from tests.fake_curator import FakeCurator, problem_of
+from dpsynth.strategy.allocation import burden, cost_weights, importance
+from dpsynth.testing import FakeDoor, problem_of
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 7, "d": 20})
 CLIQUES = [("a", "b"), ("b", "d"), ("c", "d"), ("a", "b", "c")]
@@ -20,7 +20,7 @@ TERMS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussi
 def door_on(measure, noise, budget=Fraction(1)):
     rng = np.random.default_rng(0)
     codes = {c: rng.integers(0, n, 500) for c, n in DOMAIN.sizes.items()}
-    return FakeCurator(DOMAIN, codes, budget, rng, measure, noise)
+    return FakeDoor(DOMAIN, codes, budget, rng, measure, noise)
 
 
 @pytest.mark.parametrize(("measure", "noise"), TERMS)

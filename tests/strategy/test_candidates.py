@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
-from dpsynth.strategy.candidates import Capacity, closure, most_cells, overlap, penalty, whole_weights
+from dpsynth.strategy.allocation import penalty, whole_weights
+from dpsynth.strategy.candidates import Capacity, closure, most_cells, overlap
 from tests.examples import examples
 
 WORKLOADS = [

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.strategy.forest import Components
+from dpsynth.strategy.candidates import Forest
 
 EDGES = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=12)
 
@@ -19,26 +19,26 @@ def reached(start, edges):
 
 @given(EDGES)
 def test_two_columns_are_apart_exactly_if_no_path_of_edges_joins_them(edges):
-    components = Components(8)
+    forest = Forest([2] * 8)
     first, second = np.triu_indices(8, 1)
     for done in range(len(edges) + 1):
         joined = edges[:done]
         expected = [b not in reached(a, joined) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
-        assert components.disconnected(first, second).tolist() == expected
+        assert forest.disconnected(first, second).tolist() == expected
         if done < len(edges):
-            components.join(*edges[done])
+            forest.join(*edges[done])
 
 
 def test_an_edge_within_a_part_changes_nothing_and_a_column_is_never_apart_from_itself():
-    components = Components(4)
+    forest = Forest([2] * 4)
     every = np.arange(4)
-    assert not components.disconnected(every, every).any()
-    components.join(0, 1)
-    components.join(1, 2)
-    before = components.disconnected(*np.triu_indices(4, 1)).tolist()
-    components.join(2, 0)
+    assert not forest.disconnected(every, every).any()
+    forest.join(0, 1)
+    forest.join(1, 2)
+    before = forest.disconnected(*np.triu_indices(4, 1)).tolist()
+    forest.join(2, 0)
     assert (
-        components.disconnected(*np.triu_indices(4, 1)).tolist()
+        forest.disconnected(*np.triu_indices(4, 1)).tolist()
         == before
         == [False, False, True, False, True, True]
     )

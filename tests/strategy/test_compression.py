@@ -6,7 +6,7 @@ import pytest
 from dpsynth.columns.compression import rare_when_ordered
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
-from dpsynth.strategy.compression import Ordered, rare_groups
+from dpsynth.strategy.rare_values import Ordered, rare_groups
 
 
 def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):

@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.columns.domain import Domain
 from dpsynth.model import Triangulation, junction_tree
-from dpsynth.strategy.forest import Forest
+from dpsynth.strategy.candidates import Forest
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,13 +10,13 @@ import pytest
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.strategy import STRATEGIES
-from tests.fake_curator import FakeCurator, problem_of
+from dpsynth.testing import FakeDoor, problem_of
 from tests.thinned import thinned
 
 MST = STRATEGIES["mst"]
 
 
-class Scored(FakeCurator):
+class Scored(FakeDoor):
     """Chooses the best score, from distances that are laid down."""
 
     distances: ClassVar = {}

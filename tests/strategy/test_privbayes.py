@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpsynth.columns.domain import Domain
 from dpsynth.strategy import STRATEGIES
 from dpsynth.strategy.privbayes import THETA, degree, families
-from tests.fake_curator import FakeCurator, problem_of
+from dpsynth.testing import FakeDoor, problem_of
 
 PRIVBAYES = STRATEGIES["privbayes"]
 
@@ -51,7 +51,7 @@ def test_families_are_all_useful_sets_of_parents_that_can_not_be_extended(data):
 def ready(codes, budget, seed=0, **more):
     rng = np.random.default_rng(seed)
     domain = Domain({c: int(v.max()) + 1 for c, v in codes.items()})
-    door = FakeCurator(domain, codes, budget, rng)
+    door = FakeDoor(domain, codes, budget, rng)
     return door, problem_of(door, one_way=budget / 5, structure=budget / 5, **more)
 
 

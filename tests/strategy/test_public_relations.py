@@ -9,8 +9,8 @@ import pytest
 
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
-from dpsynth.strategy.public_relations import PART, with_public_relations
-from tests.fake_curator import FakeCurator, problem_of
+from dpsynth.strategy.reuse_sources import PART, with_public_relations
+from dpsynth.testing import FakeDoor, problem_of
 
 DOMAIN = Domain({"a": 4, "b": 4, "c": 3, "d": 3})
 ROWS = 20_000
@@ -31,13 +31,13 @@ def table(rng):
 
 def public(codes, sigma=20.0):
     """The counts of pairs of columns."""
-    other = FakeCurator(DOMAIN, codes, BUDGET, np.random.default_rng(0))
+    other = FakeDoor(DOMAIN, codes, BUDGET, np.random.default_rng(0))
     return [Measurement(pair, other.counts(pair), "gaussian", sigma) for pair in PAIRS]
 
 
 def asked(seed, told, structure=BUDGET / 20):
     rng = np.random.default_rng(seed)
-    door = FakeCurator(DOMAIN, table(rng), BUDGET, rng)
+    door = FakeDoor(DOMAIN, table(rng), BUDGET, rng)
     problem = problem_of(door, one_way=BUDGET / 10, structure=structure)
     before = door.spent
     found, believed = with_public_relations(door, problem, problem.start, told)

@@ -1,6 +1,6 @@
 """The recipient's side: a published bundle opened, verified, asked and extended, by its public folder."""
 
+from dpsynth.bundle.manifest import BundleRefused
 from dpsynth.bundle.recipient.bundle import Bundle, open_bundle
-from dpsynth.bundle.recipient.opened import BundleRefused
 
 __all__ = ["Bundle", "BundleRefused", "open_bundle"]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dpsynth.bundle.csv_files import frame_of
-from dpsynth.bundle.recipient.opened import MANIFEST, OpenedBundle, check_format, no_bundle, read_manifest
+from dpsynth.bundle.manifest import MANIFEST, Manifest
+from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,9 +37,7 @@ def open_bundle(path: str | Path) -> Bundle:
     folder = next((f for f in (given / "public", given) if (f / MANIFEST).is_file()), None)
     if folder is None:
         raise no_bundle(given)
-    manifest = read_manifest(folder)
-    check_format(manifest, folder)
-    return Bundle(folder, manifest)
+    return Bundle(folder, Manifest.read(folder))
 
 
 class Bundle(OpenedBundle):
@@ -107,5 +106,4 @@ class Bundle(OpenedBundle):
 
     def __repr__(self) -> str:
         """The name of the release and of the folder."""
-        named = f"{self.manifest.get('release')} {self.manifest.get('release_id')}"
-        return f"<Bundle of release {named} in {self.folder}>"
+        return f"<Bundle of release {self.facts.release} {self.facts.release_id} in {self.folder}>"

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from dpsynth.bundle.csv_files import frame_of, restore
-from dpsynth.bundle.manifest import FORMAT
+from dpsynth.bundle.manifest import MANIFEST, BundleRefused, Manifest, Statistic, manifest_text
 from dpsynth.bundle.pages import InlinePage
 from dpsynth.bundle.publication import file_of
 from dpsynth.bundle.report_source import REPORT, ReportSource, report_source
@@ -34,18 +33,18 @@ from dpsynth.columns.finer_counts import FinerCounts
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import Observation
 from dpsynth.columns.public_marginals import PublicMarginals
+from dpsynth.columns.public_schema import UnknownColumn
 from dpsynth.columns.rules import RuleRefused, Rules, rules_of
 from dpsynth.columns.sums import MeasuredSums
-from dpsynth.config.published_columns import UnknownColumn, published_layout
-from dpsynth.errors import DpsynthError, ModelFileError
+from dpsynth.errors import ModelFileError
 from dpsynth.model import Expansion, LeastSquares, MarkovRandomField, load, public_counts
 from dpsynth.statistics import exam, finer_quantiles
 from dpsynth.statistics.estimates import Unbiased
 from dpsynth.statistics.examined_estimates import Distance
-from dpsynth.statistics.sampled_estimates import SampledUnits
+from dpsynth.statistics.sources import Sources
 from dpsynth.statistics.summed_means import sums_in, tilts_of
-from dpsynth.statistics.verdict import NO_VERDICT, Verdict
-from dpsynth.strategy.evidence.evidence import Answered, Evidence, UnusableMeasurements, read_measurements
+from dpsynth.statistics.verdict import Verdict
+from dpsynth.strategy.reused_answers import Answered, ReusedAnswers, UnusableMeasurements, read_measurements
 from dpsynth.wing import Point
 
 if TYPE_CHECKING:
@@ -72,28 +71,20 @@ def measured_counts(
         one_way, joint = public_counts(public, public.rows)
         singles = (*singles, *one_way)
     expansion = Expansion(domain, answers.compression, tuple(singles))
-    told = Evidence(domain, tuple(earlier)).direct()
+    told = ReusedAnswers(domain, tuple(earlier)).direct()
     return LeastSquares(domain, (*expansion.direct(answers.answers), *joint, *told))
 
-
-MANIFEST = "manifest.json"
 
 WITHOUT_CURATOR: Point[Callable[[Mapping[str, Any], Domain, Sequence[Observation]], Unbiased]] = Point(
     "answers without a curator"
 )
 """From what a manifest states of a collection, the columns and the measurements to reconciled estimates."""
 
-_LARGEST_MANIFEST = 1 << 28
-
 _LEAST_FIGURES = ("estimate", "standard_error", "low", "high")
 
 _ERRORS = ("cells", "distance", "error", "standard_error", "low", "high")
 
 T = TypeVar("T")
-
-
-class BundleRefused(DpsynthError):
-    """A folder that is no bundle of this version, or a file of a bundle that can't be used."""
 
 
 def no_bundle(path: Path) -> BundleRefused:
@@ -107,55 +98,23 @@ def no_bundle(path: Path) -> BundleRefused:
     return BundleRefused(f"{path} is no bundle: it has no {MANIFEST}. {advice}")
 
 
-def read_manifest(folder: Path) -> Mapping[str, Any]:
-    """The manifest of a public folder.
-
-    Raises:
-        BundleRefused: it can't be read, or is no JSON object.
-    """
-    path = folder / MANIFEST
-    try:
-        if path.stat().st_size > _LARGEST_MANIFEST:
-            raise BundleRefused(f"{path} is larger than any manifest.")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BundleRefused(f"{path} can't be opened: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        raise BundleRefused(f"{path} is damaged: it is no JSON.") from None
-    if not isinstance(found, dict):
-        raise BundleRefused(f"{path} is damaged: it is no JSON object.")
-    return found
-
-
-def check_format(manifest: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a bundle of another version.
-
-    Raises:
-        BundleRefused: its manifest names another format.
-    """
-    written = manifest.get("format")
-    if written == FORMAT:
-        return
-    software = manifest.get("software")
-    by = software.get("dpsynth") if isinstance(software, dict) else None
-    named = f" It was written by dpsynth {by}; use that version." if isinstance(by, str) else ""
-    raise BundleRefused(
-        f"{folder} holds a bundle of the format {written!r}, and this version of dpsynth reads {FORMAT!r}."
-        f"{named}"
-    )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class OpenedBundle:
     """A published bundle. Files are read when they are needed first.
 
     Attributes:
         folder: the public folder.
-        manifest: the content of ``manifest.json``.
+        facts: its manifest.
     """
 
     folder: Path
-    manifest: Mapping[str, Any]
+    facts: Manifest
+
+    @cached_property
+    def manifest(self) -> Mapping[str, Any]:
+        """The content of ``manifest.json`` as JSON values."""
+        values: Mapping[str, Any] = json.loads(manifest_text(self.facts.values))
+        return values
 
     def _read(self, what: str, read: Callable[[], T]) -> T:
         """A part of the bundle.
@@ -175,28 +134,16 @@ class OpenedBundle:
             words = f"is damaged ({type(error).__name__})"
         raise BundleRefused(f"{self.folder / what} {words}. `dpsynth verify` says which files were changed.")
 
-    @property
-    def central(self) -> bool:
-        """True if a curator drew the noise; False if respondents randomised their own records."""
-        return self.manifest.get("local") is None
-
     @cached_property
     def layout(self) -> Layout:
         """The columns of the table, without densities inside bins."""
-
-        def read() -> Layout:
-            text = (self.folder / MANIFEST).read_text(encoding="utf-8")
-            return published_layout(json.loads(text, parse_float=Decimal)["columns"])
-
-        return self._read(MANIFEST, read)
+        return self._read(MANIFEST, lambda: self.facts.layout)
 
     @cached_property
     def rules(self) -> Rules:
         """The constraints that every row obeys."""
-        written = self._read(
-            MANIFEST, lambda: [rule["rule"] for rule in self.manifest["constraints"]["rules"]]
-        )
-        return self._read(MANIFEST, lambda: rules_of(list(map(str, written)), self.layout))
+        written = [stated.rule for stated in self.facts.constraints.rules]
+        return self._read(MANIFEST, lambda: rules_of(written, self.layout))
 
     @cached_property
     def model(self) -> MarkovRandomField:
@@ -234,9 +181,7 @@ class OpenedBundle:
     @cached_property
     def earlier_answers(self) -> tuple[tuple[str, Answered], ...]:
         """Joint answers of audiences of smaller epsilons, each with the name of its file."""
-        listed = self._read(
-            MANIFEST, lambda: dict((self.manifest.get("audience") or {}).get("answers_of", {}))
-        )
+        listed = () if self.facts.audience is None else self.facts.audience.answers_of
 
         def read(name: str) -> Answered:
             return read_measurements(self.folder / file_of(name), self.layout.columns)
@@ -246,23 +191,33 @@ class OpenedBundle:
     @cached_property
     def measured(self) -> Unbiased:
         """The measured counts, reconciled: unbiased estimates with exact variances."""
-        if not self.central:
+        local = self.facts.local
+        if local is not None:
             answers = (*self.answers.singles, *self.answers.answers)
             stated_answers = WITHOUT_CURATOR.filled()
             if stated_answers is None:
                 raise BundleRefused(f"{self.folder} is of the local model, and needs the wing local.")
             return self._read(
                 MANIFEST,
-                lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
+                lambda: stated_answers(local, domain_of(self.layout.columns), answers),
             )
         earlier = [answered for _, answered in self.earlier_answers]
         rows = self._rows_of_file
         return measured_counts(self.answers, rows.layout, rows.public_marginals, earlier)
 
     @cached_property
-    def sampled(self) -> SampledUnits | None:
-        """The sample that all answers are about; None if they are about all units."""
-        return self._read(MANIFEST, lambda: SampledUnits.from_json(self.manifest.get("sampling")))
+    def sources(self) -> Sources:
+        """All that figures are computed from."""
+        return Sources(
+            self.rows.layout.columns,
+            self.measured,
+            self.model,
+            public_marginals=self.rows.public_marginals,
+            sums=self.sums,
+            finer=self.finer,
+            distances=self.distances,
+            sampled=self.facts.sampling,
+        )
 
     @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:
@@ -295,26 +250,18 @@ class OpenedBundle:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The verdicts of the release on its columns and pairs; none of a bundle that was made without."""
-        written = self.manifest.get("verdict")
-        return NO_VERDICT if written is None else self._read(MANIFEST, lambda: Verdict.from_json(written))
-
-    @property
-    def too_low(self) -> str:
-        """A sentence if counts of rows are surely too low, as rows were cut off; otherwise ""."""
-        return self._read(
-            MANIFEST, lambda: str((self.manifest.get("contribution_bounding") or {}).get("too_low", ""))
-        )
+        """The verdicts of the release on its columns and pairs."""
+        return self.facts.verdict.verdict
 
     @cached_property
     def shown(self) -> ReportSource:
         """The facts that the report shows."""
-        return self._read(MANIFEST, lambda: report_source(self.folder, self.manifest, self.manifest["files"]))
+        return self._read(MANIFEST, lambda: report_source(self.folder, self.facts, self.facts.files))
 
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee as the manifest states it."""
-        return self._read(MANIFEST, lambda: self.shown.guarantee)
+        return self.facts.composed
 
     def report(self, height: int = 700) -> InlinePage:
         """The release's report, which a notebook shows in place.
@@ -327,7 +274,19 @@ class OpenedBundle:
     @cached_property
     def distances(self) -> Mapping[frozenset[str], Distance]:
         """For the columns of each examined marginal the distance that intervals rest on, in rows."""
-        return self._read(exam.FILE, lambda: exam.distances_in(self.errors, self.manifest["exam"]))
+        stated = self.facts.exam
+        if stated is None or self.errors.empty:
+            return {}
+        return self._read(
+            exam.FILE,
+            lambda: exam.distances_in(
+                self.errors,
+                rows=stated.rows,
+                standard_error=stated.standard_error,
+                noise=stated.noise,
+                scale=stated.scale,
+            ),
+        )
 
     @cached_property
     def measurements(self) -> pd.DataFrame:
@@ -352,19 +311,20 @@ class OpenedBundle:
     @cached_property
     def statistics(self) -> Mapping[str, pd.DataFrame]:
         """The published tables with error bars, by title; each has a row a cell."""
-        listed = self._read(MANIFEST, lambda: [(str(s["title"]), s) for s in self.manifest["statistics"]])
-        return {title: self._statistic(facts) for title, facts in listed}
+        listed = self.facts.statistics
+        return {s.title: self._read(s.file, partial(self._statistic, s)) for s in listed}
 
-    def _statistic(self, facts: Mapping[str, Any]) -> pd.DataFrame:
-        found: pd.DataFrame = self._read(str(facts.get("file")), lambda: self._statistic_in(facts))
-        return found
-
-    def _statistic_in(self, facts: Mapping[str, Any]) -> pd.DataFrame:
-        path = (self.folder / facts["file"]).resolve()
+    def _statistic(self, stated: Statistic) -> pd.DataFrame:
+        path = (self.folder / stated.file).resolve()
         if self.folder.resolve() not in path.parents:
             raise BundleRefused(f"{self.folder / MANIFEST} names a file outside of the bundle.")
         frame = _read_csv(path, _LEAST_FIGURES)
-        frame.attrs = {key: facts[key] for key in ("title", "kind", "columns", "measured")}
+        frame.attrs = {
+            "title": stated.title,
+            "kind": stated.kind,
+            "columns": list(stated.columns),
+            "measured": stated.measured,
+        }
         return frame
 
 

@@ -81,7 +81,7 @@ def _of_column(bundle: OpenedBundle, column: Column) -> Picture:
     if made.sum() > 0:
         # As many rows as are estimated, so that both can be compared.
         made *= sum(max(rows, 0.0) for rows in statistic.table["estimate"].to_pylist()) / made.sum()
-    view = one_way_view(statistic, ShownColumn.of(facts.modelled[column.name]), list(made))
+    view = one_way_view(statistic, ShownColumn.of(facts.manifest.modelled[column.name]), list(made))
     parts, below = _histogram(view) if view.histogram else ([], 0.0)
     for spot, bar in enumerate(view.shown):
         parts += _across(bar, below + spot * _LINE, view.margin)
@@ -148,7 +148,7 @@ def _across(bar: Bar, top: float, margin: str) -> list[str]:
 
 
 def _of_pair(bundle: OpenedBundle, down: Column, across: Column) -> Picture:
-    if bundle.manifest.get("maximum_set_overlap") is not None:
+    if bundle.facts.maximum_set_overlap is not None:
         raise DpsynthError(
             "The owner limits how far the sets of questions overlap, so all cells of a pair aren't shown at "
             "once. Ask for some of them with query."
@@ -158,8 +158,8 @@ def _of_pair(bundle: OpenedBundle, down: Column, across: Column) -> Picture:
     cells, rows = _together(np.asarray(counted.cells, np.float64), down)
     cells, heads = _together(cells.T, across)
     cells = cells.T
-    least = bundle.manifest.get("minimum_set_size")
-    withheld = cells < least if isinstance(least, int) else np.zeros(cells.shape, np.bool_)
+    least = bundle.facts.minimum_set_size
+    withheld = np.zeros(cells.shape, np.bool_) if least is None else cells < least
     most = max(float(cells[~withheld].max(initial=0.0)), 1.0)
     wide = (_WIDE - _NAMES - 20) / len(heads)
     parts = []
@@ -225,8 +225,8 @@ def _verdict(bundle: OpenedBundle, columns: Sequence[str]) -> list[str]:
 
 def _of_verdict(bundle: OpenedBundle) -> Picture:
     facts, verdict = bundle.shown, bundle.verdict
-    names = list(facts.modelled)
-    view = pair_view(names, facts.relations, facts.errors, verdict)
+    names = list(facts.manifest.modelled)
+    view = pair_view(names, facts.manifest.relations, facts.errors, verdict)
     if view.matrix is None:
         raise DpsynthError(
             f"The {len(names):,} columns are too many for a picture of all pairs: verdict.frame lists them."

@@ -34,10 +34,11 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
+from itertools import product
 from math import exp, floor, inf, isnan, log10
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,29 +50,26 @@ from numpy.typing import NDArray
 from dpsynth.bundle.csv_files import neutralise
 from dpsynth.bundle.recipient.opened import OpenedBundle
 from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
-from dpsynth.columns.calendar_codec import of_parts
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Call, Expression, Literal, Reader, Reference
 from dpsynth.columns.layout import Layout
+from dpsynth.columns.moment_parts import of_parts
 from dpsynth.columns.rules.reading import check_condition
 from dpsynth.columns.rules.rule import RuleRefused
 from dpsynth.errors import ConfigError, DpsynthError, spelt_out
-from dpsynth.model import MarkovRandomField, answers
+from dpsynth.model import MarkovRandomField
 from dpsynth.statistics.counted_cells import (
     Condition,
     ConditionRefused,
     ModelCells,
     condition_of,
-    examined,
-    public_or_measured,
 )
-from dpsynth.statistics.estimates import HOLDS, Z95
-from dpsynth.statistics.finer_quantiles import FinerQuantiles, finer_counts_of
+from dpsynth.statistics.estimates import HOLDS
 from dpsynth.statistics.group_figures import UNDEFINED, Estimate
 from dpsynth.statistics.grouped_counts import EVERY_ROW, GroupedCounts, Measure
 from dpsynth.statistics.sampled_estimates import of_all_rows
-from dpsynth.statistics.summed_means import summed_means, sums_of, total_of_sums
+from dpsynth.statistics.sources import MeasuredFigures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -396,23 +394,20 @@ def answered(bundle: OpenedBundle, text: str) -> Answer:
         where, part = (condition_of(f, layout, bundle.rules) for f in (question.where, question.part))
     except ConditionRefused as refused:
         raise QuestionRefused(str(refused)) from None
-    least = bundle.manifest.get("minimum_set_size")
-    least = least if isinstance(least, int) else None
+    least = bundle.facts.minimum_set_size
     said = bundle.verdict.on((*_kept(question, where, part), *where.columns))
-    too_low = bundle.too_low if question.measure in _OF_ROWS else ""
-    figures = _own_figures(bundle, question, where)
-    if figures is not None:
-        own = tuple(_own_rows(bundle, question, where, figures, least))
-        return Answer(question, own, figures.interval, least, verdict=said, too_low=too_low)
-    table = grouped_counts(bundle, question, where, part)
-    if table.groups > MOST_GROUPS:
+    too_low = bundle.facts.too_low if question.measure in _OF_ROWS else ""
+    measure = Measure(question.measure, question.of, question.level, part if question.part else None)
+    own = _measured_figures(bundle, question, measure, where)
+    figures = grouped_counts(bundle, question, where, part) if own is None else own
+    if figures.groups > MOST_GROUPS:
         raise QuestionRefused(
-            f"The question asks for {table.groups:,} groups, and {MOST_GROUPS:,} are allowed. Name fewer "
+            f"The question asks for {figures.groups:,} groups, and {MOST_GROUPS:,} are allowed. Name fewer "
             "columns after by."
         )
-    measure = Measure(question.measure, question.of, question.level, part if question.part else None)
-    rows = tuple(_rows(table, measure, least))
-    return Answer(question, rows, _interval(table, measure), least, verdict=said, too_low=too_low)
+    rows = tuple(_rows(bundle.sources.members(question.by), where, figures, measure, least))
+    covers = _interval(figures, measure) if isinstance(figures, GroupedCounts) else _MEASURED[figures.basis]
+    return Answer(question, rows, covers, least, verdict=said, too_low=too_low)
 
 
 def grouped_counts(
@@ -428,78 +423,28 @@ def grouped_counts(
     """
     kept = _kept(question, where, part)
     clique = tuple(dict.fromkeys((*kept, *where.columns)))
-    columns = {c.name: c for c in bundle.rows.layout.columns}
-    counted = public_or_measured(bundle.rows.public_marginals, bundle.measured, clique)
-    if counted is None and frozenset(clique) in bundle.distances:
-        counted = examined(bundle.model.marginal(clique), clique, bundle.distances, bundle.measured, "model")
+    sources = bundle.sources
+    counted = sources.known(clique)
     if counted is None:
         clique, counted = kept, by_the_model(bundle.model, kept, where)
-    counted = of_all_rows(counted, bundle.sampled)
-    return GroupedCounts(tuple(columns[c] for c in clique), len(question.by), counted, where)
+    counted = of_all_rows(counted, sources.sampled)
+    return GroupedCounts(sources.members(clique), len(question.by), counted, where)
 
 
-_OF_SUMS = "95 %: noise, and numbers beyond the limit of a row, which were cut off."
-
-_OF_PIECES = "95 %: noise, and values that are unknown inside pieces of bins."
-
-
-@dataclass(frozen=True)
-class _OwnFigures:
-    """Figures by group that were measured by a question of their own.
-
-    Attributes:
-        basis: their basis.
-        interval: the claim of their intervals.
-        figure: from the number of a group to its figure, and the rows that it rests on.
-    """
-
-    basis: str
-    interval: str
-    figure: Callable[[int], tuple[Estimate, float]]
+_MEASURED = {
+    "measured sum": "95 %: noise, and numbers beyond the limit of a row, which were cut off.",
+    "measured": "95 %: noise, and values that are unknown inside pieces of bins.",
+}
+"""The claim of intervals of figures with a question of their own, by their basis."""
 
 
-def _own_figures(bundle: OpenedBundle, question: Question, where: Condition) -> _OwnFigures | None:
+def _measured_figures(
+    bundle: OpenedBundle, question: Question, measure: Measure, where: Condition
+) -> MeasuredFigures | None:
     """The figures of a mean, a sum or a quantile with a question of its own; None for any other question."""
-    clique = (*question.by, *question.of)
-    if where.factors or not set(where.masks) <= set(question.by) or not bundle.measured.covers(clique):
+    if where.factors or not set(where.masks) <= set(question.by):
         return None
-    columns = {c.name: c for c in bundle.rows.layout.columns}
-    sums = sums_of(clique, bundle.sums) if question.measure in ("mean", "sum") else None
-    if sums is not None:
-        means = summed_means(sums, columns[sums.column], bundle.measured)
-        totals, errors = total_of_sums(sums, columns[sums.column], bundle.measured)
-
-        def mean(number: int) -> tuple[Estimate, float]:
-            value, low, high = (float(figure[number]) for figure in (means.mean, means.low, means.high))
-            return Estimate(value, low, high), float(means.rows[number])
-
-        def total(number: int) -> tuple[Estimate, float]:
-            value, reach = float(totals[number]), Z95 * float(np.broadcast_to(errors, totals.shape)[number])
-            return Estimate(value, value - reach, value + reach), float(means.rows[number])
-
-        return _OwnFigures("measured sum", _OF_SUMS, mean if question.measure == "mean" else total)
-    finer = finer_counts_of(clique, bundle.finer) if question.measure == "quantile" else None
-    if finer is None:
-        return None
-    quantiles = FinerQuantiles(finer, columns[finer.column], bundle.measured)
-    return _OwnFigures("measured", _OF_PIECES, lambda number: quantiles.figure(number, question.level))
-
-
-def _own_rows(
-    bundle: OpenedBundle, question: Question, where: Condition, figures: _OwnFigures, least: int | None
-) -> Iterator[AnswerRow]:
-    """A row for each group that the condition leaves."""
-    columns = {c.name: c for c in bundle.rows.layout.columns}
-    groups = [(label,) for label in columns[question.by[0]].labels] if question.by else [()]
-    mask = where.masks.get(question.by[0]) if question.by else None
-    for number, group in enumerate(groups):
-        if mask is not None and not mask[number]:
-            continue
-        found, rows = figures.figure(number)
-        if least is not None and rows < least:
-            yield AnswerRow(group, UNDEFINED, None, "withheld")
-        else:
-            yield AnswerRow(group, found, rows, figures.basis)
+    return bundle.sources.measured_figures(measure, question.by)
 
 
 def _kept(question: Question, where: Condition, part: Condition) -> Clique:
@@ -521,27 +466,35 @@ def by_the_model(model: MarkovRandomField, kept: Clique, where: Condition) -> Mo
             f"{MOST_CELLS:,} are allowed. Name fewer of them."
         )
     masks = {column: mask for column, mask in where.masks.items() if not mask.all()}
-    log_share = answers.log_probability(model, masks)
+    log_share = model.log_probability(masks)
     if log_share == -inf:
         return ModelCells(np.zeros(model.tree.domain.shape(kept)))
     rows = model.total * exp(log_share)
-    return ModelCells(rows * np.asarray(answers.conditional(model, kept, masks, limit=MOST_CELLS)))
+    return ModelCells(rows * np.asarray(model.conditional(kept, masks, limit=MOST_CELLS)))
 
 
-def _rows(table: GroupedCounts, measure: Measure, least: int | None) -> Iterator[AnswerRow]:
+def _rows(
+    by: Sequence[Column],
+    where: Condition,
+    figures: GroupedCounts | MeasuredFigures,
+    measure: Measure,
+    least: int | None,
+) -> Iterator[AnswerRow]:
     """The rows of an answer; a group that the condition excludes has none."""
-    for number in range(table.groups):
-        if table.by and not table.possible(number):
+    for number, labels in enumerate(product(*(column.labels for column in by))):
+        if isinstance(figures, GroupedCounts):
+            possible = figures.possible(number)
+        else:
+            possible = all(mask[number] for mask in where.masks.values())
+        if by and not possible:
             continue
-        labels = table.labels(number)
-        found, rows = table.figure(number, measure)
+        found, rows = figures.figure(number, measure)
         if least is not None and rows < least:
-            yield AnswerRow(labels, UNDEFINED, None, "withheld")
+            yield _withheld(labels)
             continue
-        shown = found if found.sound and table.counted.limits == HOLDS else Estimate(found.value)
+        shown = found if found.sound and figures.limits == HOLDS else Estimate(found.value)
         # No row satisfies a condition that the declared values exclude.
-        basis = table.counted.basis if table.possible(number) else "public"
-        yield AnswerRow(labels, shown, rows, basis)
+        yield AnswerRow(labels, shown, rows, figures.basis if possible else "public")
 
 
 def _interval(table: GroupedCounts, measure: Measure) -> str:
@@ -605,8 +558,8 @@ class Asked:
         Raises:
             ConfigError: the file of questions can't be used.
         """
-        most = bundle.manifest.get("maximum_set_overlap")
-        if not isinstance(most, int):
+        most = bundle.facts.maximum_set_overlap
+        if most is None:
             return answer
         if self._codes is None:
             self._codes = synthetic_codes(bundle)
@@ -616,7 +569,8 @@ class Asked:
         answered = self._add(sets, most)
         if answered:
             self._remember(answer.question.written)
-        rows = tuple(r if r.labels in answered or r.labels not in sets else _withheld(r) for r in answer.rows)
+        refused = sets.keys() - answered
+        rows = tuple(_withheld(row.labels) if row.labels in refused else row for row in answer.rows)
         return replace(answer, rows=rows, maximum_set_overlap=most)
 
     def _add(self, sets: Mapping[Clique, _Set], most: int) -> set[Clique]:
@@ -652,11 +606,11 @@ class Asked:
 def default_memory(bundle: OpenedBundle) -> Path:
     """The file of the questions asked of a bundle, in the user's folder of states."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / MEMORY / f"{Path(str(bundle.manifest.get('release_id'))).name}.txt"
+    return Path(state) / MEMORY / f"{Path(bundle.facts.release_id).name}.txt"
 
 
-def _withheld(row: AnswerRow) -> AnswerRow:
-    return AnswerRow(row.labels, UNDEFINED, None, "withheld")
+def _withheld(labels: Clique) -> AnswerRow:
+    return AnswerRow(labels, UNDEFINED, None, "withheld")
 
 
 def _sets_of(bundle: OpenedBundle, codes: Codes, text: str) -> dict[Clique, _Set]:

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpsynth.bundle.csv_files import restore
-from dpsynth.bundle.recipient.opened import BundleRefused, OpenedBundle
+from dpsynth.bundle.manifest import BundleRefused
+from dpsynth.bundle.recipient.opened import OpenedBundle
 from dpsynth.bundle.row_files import table_names
 from dpsynth.columns.column import codes_of, each_once
 

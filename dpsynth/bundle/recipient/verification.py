@@ -44,23 +44,28 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.calibration import noise_named
+from dpsynth.accounting.composition import amount_of, compose
 from dpsynth.accounting.events import Guarantee, RecordedEvent, from_json
 from dpsynth.accounting.measures import measure_named
-from dpsynth.accounting.neighbours import Neighbours, Relation, neighbours_in_words
+from dpsynth.accounting.neighbours import Neighbours, neighbours_in_words
 from dpsynth.accounting.subsampling import Sampling
-from dpsynth.bundle import Provenance, StatisticRequest, StatisticTable, compute_statistics
-from dpsynth.bundle.manifest import manifest_text
-from dpsynth.bundle.manifest_schema import manifest_schema
-from dpsynth.bundle.recipient.opened import (
+from dpsynth.bundle import StatisticTable, compute_statistics
+from dpsynth.bundle.manifest import (
     MANIFEST,
     BundleRefused,
-    OpenedBundle,
+    ContributionBounding,
+    Facts,
+    Manifest,
+    Mechanism,
+    StatedGuarantee,
     check_format,
-    no_bundle,
-    read_manifest,
+    manifest_text,
+    read_values,
+    schema_faults,
 )
+from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle
 from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
 from dpsynth.bundle.signature import (
     CHECKSUMS,
@@ -75,14 +80,14 @@ from dpsynth.bundle.signature import (
 from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.measurement import Examined, Kind, NoisyDistances
-from dpsynth.config.statistic_kinds import request_of
+from dpsynth.columns.units_by_rows import UnitsByRows
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.finer_quantiles import FILE as FINER
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.verdict import Judged, Judgement, Verdict
-from dpsynth.strategy.evidence.evidence import pooled_counts
+from dpsynth.strategy.reused_answers import pooled_counts
 from dpsynth.wing import Point
 
 if TYPE_CHECKING:
@@ -113,23 +118,19 @@ Fault = tuple[str, str]
 
 def guarantee_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     """Sentences on what was recomputed, and faults."""
-    mechanisms, published = bundle.manifest["mechanisms"], bundle.manifest["guarantee"]
-    if not bundle.central:
+    mechanisms, published = bundle.facts.mechanisms, bundle.facts.guarantee
+    if not bundle.facts.central:
         return [_OF_RESPONDENTS], []
     try:
         events = [_event(m) for m in mechanisms]
         faults = [(MANIFEST, fault) for fault in _costs(mechanisms, events)]
-        again = _composed(events, published, bundle.sampled)
+        again = _composed(events, published, bundle.facts.sampling)
     except (KeyError, TypeError, ValueError, ArithmeticError):
         return [], [(MANIFEST, "lists mechanisms that add up to no guarantee.")]
     for key in _COUNTED:
-        if not _equal(getattr(again, key), published[key]):
-            faults.append(
-                (
-                    MANIFEST,
-                    f"states {key} = {published[key]}; its mechanisms add up to {getattr(again, key)}.",
-                )
-            )
+        stated, found = getattr(published, key), getattr(again, key)
+        if not _equal(found, stated):
+            faults.append((MANIFEST, f"states {key} = {stated}; its mechanisms add up to {found}."))
     faults += _uncharged(bundle, mechanisms)
     if faults:
         return [], faults
@@ -139,11 +140,11 @@ def guarantee_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     ], []
 
 
-def _event(mechanism: Mapping[str, Any]) -> RecordedEvent:
-    return from_json({"mechanism": mechanism["mechanism"], **mechanism["parameters"]})
+def _event(mechanism: Mechanism) -> RecordedEvent:
+    return from_json({"mechanism": mechanism.mechanism, **mechanism.parameters})
 
 
-def _costs(mechanisms: Sequence[Mapping[str, Any]], events: Sequence[RecordedEvent]) -> Iterator[str]:
+def _costs(mechanisms: Sequence[Mechanism], events: Sequence[RecordedEvent]) -> Iterator[str]:
     """Mechanisms whose stated cost is not that of their parameters."""
     for number, (mechanism, event) in enumerate(zip(mechanisms, events, strict=True)):
         costs = {
@@ -152,17 +153,18 @@ def _costs(mechanisms: Sequence[Mapping[str, Any]], events: Sequence[RecordedEve
             "delta": float_up(event.delta),
         }
         for key, cost in costs.items():
-            if not _equal(cost, mechanism[key]):
-                yield f"states {key} = {mechanism[key]} for mechanism {number}, whose parameters cost {cost}."
+            stated = getattr(mechanism, key)
+            if not _equal(cost, stated):
+                yield f"states {key} = {stated} for mechanism {number}, whose parameters cost {cost}."
 
 
 def _composed(
-    events: Sequence[RecordedEvent], published: Mapping[str, Any], sampled: SampledUnits | None
+    events: Sequence[RecordedEvent], published: StatedGuarantee, sampled: SampledUnits | None
 ) -> Guarantee:
-    measure = measure_named(published["accountant"])
-    delta, set_aside = (_decimal(published[key]) for key in ("delta", "approximate_delta"))
+    measure = measure_named(published.accountant)
+    delta, set_aside = _decimal(published.delta), _decimal(published.approximate_delta)
     # Only the unit's words depend on more than the relation, and they are not compared.
-    near = Neighbours(published["neighbours"])
+    near = Neighbours(published.neighbours)
     if sampled is None:
         return compose(events, measure, delta or None, near, set_aside)
     sampling = Sampling(_decimal(sampled.rate))
@@ -182,12 +184,12 @@ def _equal(one: float | None, other: float | None) -> bool:
     return abs(one - other) <= _SAME_LOSS * max(abs(one), abs(other))
 
 
-def _uncharged(bundle: OpenedBundle, mechanisms: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+def _uncharged(bundle: OpenedBundle, mechanisms: Sequence[Mechanism]) -> Iterator[Fault]:
     """Noisy counts and sums that no mechanism of the same columns, noise and scale pays for."""
     paid = Counter(
-        (_FILES[m["question"]], frozenset(m["columns"] or ()), _NOISES.get(m["mechanism"]), m["scale"])
+        (_FILES[m.question], frozenset(m.columns or ()), _NOISES.get(m.mechanism), m.scale)
         for m in mechanisms
-        if m["question"] in _FILES
+        if m.question in _FILES
     )
     answers = (*bundle.answers.singles, *bundle.answers.answers)
     given = [(MEASUREMENTS, MEASUREMENTS, a.clique, a.noise, a.scale) for a in answers if a.noise != "none"]
@@ -216,7 +218,7 @@ _TIERS = "The verdict rests on another audience's answers, and no exam says on w
 
 def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     """Sentences on what was recomputed, and faults."""
-    if not bundle.central:
+    if not bundle.facts.central:
         return [_NO_COUNTS], []
     try:
         cut, of_rows = _cut_off(bundle)
@@ -232,7 +234,7 @@ def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     except (KeyError, TypeError, ValueError, IndexError):
         return [], [(MANIFEST, "has a verdict on other columns or files than the bundle has.")]
     faults = [(MANIFEST, words) for words in _verdict_differences(stated, again)]
-    if not faults and list(bundle.manifest["verdict"]["in_words"]) != list(again.lines):
+    if not faults and bundle.facts.verdict.in_words != again.lines:
         faults.append((MANIFEST, "says the verdict in other words than it follows from."))
     if faults:
         return [], faults[:_MOST]
@@ -244,17 +246,23 @@ def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
 
 def _cut_off(bundle: OpenedBundle) -> tuple[CutOff | None, list[Fault]]:
     """The rows that were cut off by the manifest's noisy numbers, and a fault if it says otherwise."""
-    written, guarantee = bundle.manifest.get("contribution_bounding"), bundle.guarantee
-    if written is None:
+    stated, guarantee = bundle.facts.contribution_bounding, bundle.facts.guarantee
+    if stated is None:
         return None, []
-    near = neighbours_in_words(cast(Relation, guarantee.neighbours), guarantee.unit)
-    found = CutOff.from_json(written, near, Kept.of(bundle.answers.singles))
-    asked = [m["scale"] for m in bundle.manifest["mechanisms"] if m["question"] == "rows"]
+    near = neighbours_in_words(guarantee.neighbours, guarantee.unit)
+    noisy = stated.units_by_rows
+    units = UnitsByRows(
+        noisy.from_rows, np.array(noisy.units, dtype=np.int64), noise_named(noisy.noise).name, noisy.scale
+    )
+    if len(noisy.units) != len(noisy.from_rows) or near.max_rows + 1 not in noisy.from_rows:
+        raise ValueError("no numbers of units by their rows")
+    found = CutOff(units, near, Kept.of(bundle.answers.singles))
+    asked = [m.scale for m in bundle.facts.mechanisms if m.question == "rows"]
     if asked[-1:] != [found.units.scale]:
         return found, [
             (MANIFEST, "states other noise of the numbers of persons by their rows than it charges.")
         ]
-    if dict(written) != json.loads(json.dumps(found.to_json())):
+    if stated != ContributionBounding.model_validate(found.to_json()):
         return found, [(MANIFEST, "says other of the rows that were cut off than its noisy numbers give.")]
     return found, []
 
@@ -290,13 +298,13 @@ def _basis(bundle: OpenedBundle, examined: Mapping[Clique, str]) -> Basis:
         for clique, basis in examined.items()
         if basis == "measured" and any(columns.issuperset(clique) for columns in earlier)
     ]
-    stated = bundle.shown.relations
+    stated = bundle.facts.relations
     return Basis([*(a.clique for a in bundle.answers.answers), *held], stated.public, stated.earlier)
 
 
 def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:
     """The exam, and the marginals that the rows rest on."""
-    facts, table = bundle.manifest["exam"], bundle.errors
+    facts, table = bundle.facts.exam, bundle.errors
     kinds, bases = ([*table[name]] if len(table) else [] for name in ("kind", "basis"))
     names = [name for name in table.columns if name.startswith("column_")]
     cells = zip(*(table[name] for name in names), strict=True) if len(table) else ()
@@ -306,10 +314,10 @@ def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:
         return basis, None
     examined = [Examined(cast(Kind, kind), clique) for kind, clique in zip(kinds, cliques, strict=True)]
     distances = None
-    if facts["answered"]:
+    if facts.answered:
         values = table["distance"].to_numpy(dtype=np.int64)
-        distances = NoisyDistances(tuple(cliques), values, facts["noise"], float(facts["scale"]))
-    return basis, Exam(examined, distances, facts["rows"], domain_of(bundle.layout.columns), basis)
+        distances = NoisyDistances(tuple(cliques), values, facts.noise, facts.scale)
+    return basis, Exam(examined, distances, facts.rows, domain_of(bundle.layout.columns), basis)
 
 
 def _verdict_differences(stated: Verdict, again: Verdict) -> Iterator[str]:
@@ -335,65 +343,35 @@ def _alike(said: Judgement, found: Judgement) -> bool:
 _CLOSE = 1e-6
 """Largest difference, as a part of the largest number of a column: files have nine digits."""
 
-_PAIR = 2
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """A request for counts."""
-
-    crosstab: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Mean:
-    """A request for a mean."""
-
-    mean: str
-    by: str | None
-
 
 def rebuilt(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     """Sentences on what was rebuilt, and faults."""
-    listed: Sequence[Mapping[str, Any]] = bundle.manifest["statistics"]
-    if bundle.manifest["earlier_releases"] is not None or bundle.manifest["public_table"] is not None:
+    listed = bundle.facts.statistics
+    if bundle.facts.earlier_releases is not None or bundle.facts.public_table is not None:
         return [
             "The statistics rest on earlier releases or on a public table as well, so they can't be rebuilt "
             "from this bundle alone; only their checksums were compared."
         ], []
-    source = bundle.rows
     try:
-        tables = compute_statistics(
-            [r for facts in listed if (r := _request(facts)) is not None],
-            source.layout.columns,
-            bundle.measured,
-            bundle.model,
-            (),
-            provenance=Provenance(
-                public_marginals=source.public_marginals,
-                sums=bundle.sums,
-                finer=bundle.finer,
-                distances=bundle.distances,
-                sampled=bundle.sampled,
-            ),
-        )
+        requests = [r for s in listed if s.kind != "one_way" and (r := s.request) is not None]
+        tables = compute_statistics(requests, bundle.sources)
     except ConfigError as error:
         return [], [(MANIFEST, f"lists statistics that can't be made: {error}")]
     again = {(t.kind, t.columns, _text_of(t.asked)): t for t in tables}
     own = _in_the_tree(bundle)
     faults: list[Fault] = []
     compared = by_model = left = 0
-    for (title, frame), facts in zip(bundle.statistics.items(), listed, strict=True):
-        table = again.get((facts["kind"], tuple(facts["columns"]), _text_of(facts.get("asked"))))
+    for (title, frame), stated in zip(bundle.statistics.items(), listed, strict=True):
+        table = again.get((stated.kind, stated.columns, _text_of(stated.asked)))
         if table is None or (not table.measured and not own):
             left += 1
             continue
-        if table.measured is not facts["measured"]:
+        if table.measured is not stated.measured:
             faults.append((MANIFEST, f"calls the statistic {title} measured, or by the model, wrongly."))
             continue
         by_model += not table.measured
         compared += table.measured
-        faults += [(facts["file"], words) for words in _differences(frame, table)]
+        faults += [(stated.file, words) for words in _differences(frame, table)]
     return _told(compared, by_model, left), faults
 
 
@@ -409,17 +387,6 @@ def _told(compared: int, by_model: int, left: int) -> list[str]:
             "checksums were compared."
         )
     return found
-
-
-def _request(facts: Mapping[str, Any]) -> StatisticRequest | None:
-    columns = tuple(facts["columns"])
-    if "asked" in facts:
-        return request_of(facts["asked"])
-    if facts["kind"] == "crosstab" and columns:
-        return _Counts(columns)
-    if facts["kind"] == "mean" and 0 < len(columns) <= _PAIR:
-        return _Mean(columns[-1], columns[0] if len(columns) == _PAIR else None)
-    return None
 
 
 def _text_of(asked: Mapping[str, Any] | None) -> str:
@@ -526,15 +493,16 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
     if findings:
         _refuse_other_format(folder)
         return Verification(tuple(findings), (), (), signed_by)
-    bundle = OpenedBundle(folder, read_manifest(folder))
-    check_format(bundle.manifest, folder)
+    values = read_values(folder)
+    check_format(values, folder)
     try:
-        findings += _manifest_findings(bundle)
+        findings += _manifest_findings(folder, values)
         if findings:
             return Verification(tuple(findings), (), (), signed_by)
+        bundle = OpenedBundle(folder, Manifest.read(folder))
         proven = [f"{len(public_files(folder))} files are as they were when their checksums were written."]
         proven += [f"{MANIFEST} keeps to its schema."]
-        if bundle.manifest["signed_by"] not in (None, signed_by):
+        if bundle.facts.signed_by not in (None, signed_by):
             findings.append(Finding(MANIFEST, "names another key than the one that signed the bundle."))
         guarantee, of_guarantee = guarantee_findings(bundle)
         statistics, of_statistics = rebuilt(bundle)
@@ -553,7 +521,7 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
 
 
 def _views(bundle: OpenedBundle) -> tuple[list[str], list[tuple[str, str]]]:
-    if bundle.manifest.get("views") is None:
+    if bundle.facts.views is None:
         return [], []
     check = CHECKED_VIEWS.filled()
     if check is None:
@@ -568,11 +536,11 @@ def _is_bundle(folder: Path) -> bool:
 def _refuse_other_format(folder: Path) -> None:
     """Refuse a bundle of an earlier format by name, in place of what it lacks."""
     try:
-        manifest = read_manifest(folder)
+        values = read_values(folder)
     except BundleRefused:
         return
-    if isinstance(manifest.get("format"), str) and not (folder / CHECKSUMS).exists():
-        check_format(manifest, folder)
+    if isinstance(values.get("format"), str) and not (folder / CHECKSUMS).exists():
+        check_format(values, folder)
 
 
 def _changed(folder: Path) -> Iterator[Finding]:
@@ -610,7 +578,7 @@ def _signature(folder: Path, key: str | None) -> tuple[str | None, list[Finding]
     path = folder / SIGNATURE
     if not path.is_file():
         try:
-            promised = read_manifest(folder).get("signed_by")
+            promised = read_values(folder).get("signed_by")
         except BundleRefused:
             promised = None
         if promised is not None or key is not None:
@@ -642,25 +610,21 @@ def _caution(signed_by: str | None) -> str:
     )
 
 
-def _manifest_findings(bundle: OpenedBundle) -> Iterator[Finding]:
+def _manifest_findings(folder: Path, values: Facts) -> Iterator[Finding]:
     """Faults of the manifest: against its schema, and against the files that are there."""
-    from jsonschema import Draft202012Validator
-
-    written = (bundle.folder / MANIFEST).read_text(encoding="utf-8")
-    errors = Draft202012Validator(manifest_schema()).iter_errors(bundle.manifest)
-    faults = sorted(f"{'.'.join(map(str, e.absolute_path)) or 'it'}: {e.message[:200]}" for e in errors)
+    faults = schema_faults(values)
     for words in faults[:10]:
         yield Finding(MANIFEST, f"doesn't keep to its schema: {words}.")
     if faults:
         return
-    if manifest_text(bundle.manifest) != written:
+    if manifest_text(values) != (folder / MANIFEST).read_text(encoding="utf-8"):
         yield Finding(MANIFEST, "is not as dpsynth writes it.")
-    files = {name for name in public_files(bundle.folder) if name not in UNLISTED and name != MANIFEST}
-    listed: Mapping[str, Any] = bundle.manifest["files"]
+    files = {name for name in public_files(folder) if name not in UNLISTED and name != MANIFEST}
+    listed = values["files"]
     for name in sorted(files ^ listed.keys()):
         yield Finding(MANIFEST, f"and the folder disagree on the file {name}.")
     for name in sorted(files & listed.keys()):
-        path = bundle.folder / name
+        path = folder / name
         facts = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
         if facts != listed[name]:
             yield Finding(name, f"is not what {MANIFEST} says.")
@@ -683,7 +647,7 @@ def _unreadable(bundle: OpenedBundle) -> Iterator[Finding]:
 def _check_synthetic(bundle: OpenedBundle) -> None:
     frame = bundle.synthetic
     names = [part.name for part in bundle.layout.parts]
-    if len(frame) != bundle.manifest["synthetic_rows"] or not set(names) <= set(map(str, frame.columns)):
+    if len(frame) != bundle.facts.synthetic_rows or not set(names) <= set(map(str, frame.columns)):
         raise DpsynthError("The synthetic table has other rows or columns than the manifest says.")
 
 

@@ -40,14 +40,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.calendar_codec import measured_parts, part_name
 from dpsynth.columns.codec import Codes, Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import MOMENTS, references
 from dpsynth.columns.formulas import microseconds
 from dpsynth.columns.layout import DrawnRows, Layout
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.moment_parts import measured_parts, part_name
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.rules.checking import Arrays, Bad, Checks, Witness, witness_of
 from dpsynth.columns.rules.grids import NONE, Marginal, partners_of
 from dpsynth.columns.rules.obedience import Obedience, columns_of

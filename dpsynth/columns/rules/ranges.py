@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Codes, Intervals, Truths
 from dpsynth.columns.column import Column
+from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import (
     COMPARISONS,
     MOMENTS,
@@ -43,7 +44,7 @@ from dpsynth.columns.expression import (
     whole_literal,
 )
 from dpsynth.columns.formulas import LARGEST, Operand, microseconds, value_of
-from dpsynth.columns.layout import Derived, Layout
+from dpsynth.columns.layout import Layout
 
 Array = NDArray[np.float64]
 

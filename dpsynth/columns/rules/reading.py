@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dpsynth.columns.calendar_codec import of_parts, parts_of
 from dpsynth.columns.column import Column
+from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import (
     MOST_DECIMALS,
     Call,
@@ -22,7 +22,8 @@ from dpsynth.columns.expression import (
     references,
     whole_literal,
 )
-from dpsynth.columns.layout import Derived, Layout
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.moment_parts import of_parts, parts_of
 from dpsynth.columns.rules.rule import Condition, RuleRefused, Rules, Sum, Tie
 
 _NAME = r"(?:`([^`]+)`|([^\W\d]\w*))"

@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dpsynth.columns.derived import Derived
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Expression, references
-from dpsynth.columns.layout import Derived
 
 
 @dataclass(frozen=True)

@@ -5,4 +5,7 @@ Invariant: workers hold private rows as the curator does. Exact counts leave the
 
 from dpsynth.wing import Wing
 
-WING = Wing(title="Many workers", points={"workers": "dpsynth.wings.cluster.counting:DASK"})
+WING = Wing(
+    title="Many workers",
+    points={"workers": "dpsynth.wings.cluster.counting:DASK", "engine": "dpsynth.wings.cluster.keys:Engine"},
+)

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpsynth.config.engine import LOCAL, Engine
 from dpsynth.curator import DatabaseTable, UnboundedEngine, UnitSample
 from dpsynth.errors import ConfigError, Interrupted, SourceError
 from dpsynth.pipeline.inputs import Inputs, file_of, names_to_read, table_of_rows
 from dpsynth.pipeline.measuring import Workers
 from dpsynth.pipeline.release_run import ReleaseRun
-from dpsynth.plan.occasion import Occasion
+from dpsynth.pipeline.reservation import Occasion
 from dpsynth.wings.cluster.dask_clusters import Certificates, local_workers, workers_at
 from dpsynth.wings.cluster.dask_workers import missing_extra
-from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, Piece
-from dpsynth.wings.cluster.pieces import WholeQuery, pieces_of_file
+from dpsynth.wings.cluster.keys import LOCAL, Engine
+from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, Piece, WholeQuery, pieces_of_file
 
 
 class Dask(Workers):
@@ -25,8 +24,7 @@ class Dask(Workers):
 
     def accept(self, inputs: Inputs) -> None:
         """Check that they can be used; a scheduler that runs already is asked for its workers."""
-        engine = inputs.spec.engine
-        assert engine.dask is not None
+        engine = _engine(inputs)
         missing = missing_extra()
         if missing is not None:
             raise missing
@@ -36,18 +34,17 @@ class Dask(Workers):
                 "the memory "
                 "of this process. Leave out engine.dask, or write the table to Parquet files."
             )
-        if engine.dask != LOCAL:
-            workers_at(engine.dask, _certificates(engine)).close()
+        if engine.scheduler != LOCAL:
+            workers_at(engine.scheduler, _certificates(engine)).close()
 
     def rows_of(self, inputs: Inputs, run: ReleaseRun, sample: UnitSample | None) -> UnboundedEngine:
         """All rows of the release's slice and sample, coded."""
-        plan, engine, private = inputs.plan, inputs.spec.engine, run.partial / "private"
-        assert engine.dask is not None
-        if engine.dask == LOCAL:
+        plan, engine, private = inputs.plan, _engine(inputs), run.partial / "private"
+        if engine.scheduler == LOCAL:
             workers, end = local_workers(private / "dask")
             run.at_end(end)
         else:
-            workers = workers_at(engine.dask, _certificates(engine))
+            workers = workers_at(engine.scheduler, _certificates(engine))
             run.at_end(workers.close)
         coding = Coding(
             inputs.compiled.columns,
@@ -66,6 +63,11 @@ class Dask(Workers):
 
 
 DASK = Dask()
+
+
+def _engine(inputs: Inputs) -> Engine:
+    assert isinstance(inputs.spec.engine, Engine)
+    return inputs.spec.engine
 
 
 def _pieces(inputs: Inputs, occasion: Occasion, most: int) -> list[Piece]:

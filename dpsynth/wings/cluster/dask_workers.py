@@ -29,7 +29,7 @@ from uuid import uuid4
 
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import counting
-from dpsynth.curator.coded_columns import Room
+from dpsynth.curator.rows.coded_columns import Room
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, StepFailed
 from dpsynth.wings.cluster.partitioned import Parts
 

@@ -7,18 +7,22 @@ How data flow:
     coded rows -> at most k rows of each person                                        each
     coded rows -> counts of the cliques -> sums of two counts, of four, of eight ...   combined
 
-A cluster has to offer three operations, those of ``Workers``. Spark has them as map, group by key and tree
-reduce, Beam as Map, GroupByKey and CombineGlobally. Each partition is run by the engine of one process,
-``loading`` and ``table.PrivateTable``, so rows are coded, bounded and counted in one way.
+A piece is what a worker can read by itself: some row groups of a Parquet file or folder. A CSV file is one
+piece, as quotes decide where its rows end, and so is the query of a database, whose rows have no order.
 
-Invariant: figures are the same integers as those of one process. A worker that is lost costs nothing but
-time: its rows are read again from their piece of the source, and counted once. Partitions, counts
-and the key go between processes, and nothing of them enters a name, a message or a file.
+A cluster has to offer three operations, those of ``Workers``. Spark has them as map, group by key and tree
+reduce, Beam as Map, GroupByKey and CombineGlobally. The engine of one process codes, bounds and counts the
+rows of each partition.
+
+Invariant: figures are the same integers as those of one process. Every row is in one piece, and a worker that
+is lost costs nothing but time: its piece is read again, and counted once. The number of pieces is bounded by
+the number of workers, so it tells nothing of a large table. Nothing of partitions, counts and the key enters
+a name, a message or a file; the path of a file within a folder may be a cell, so no repr shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar
@@ -33,13 +37,123 @@ from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.slices import Slice
 from dpsynth.columns.sums import Centring
-from dpsynth.curator.cell_texts import Batch
-from dpsynth.curator.coded_columns import Room, TextCounts
-from dpsynth.curator.loading import LoadedRows, joined, load_rows
-from dpsynth.curator.table import PrivateTable
-from dpsynth.curator.unit_sample import UnitSample
+from dpsynth.config.files.form import FileForm
+from dpsynth.config.files.opening import ParquetPart
+from dpsynth.config.files.place import Place
+from dpsynth.curator.loaded_rows import LoadedRows, joined, load_rows
+from dpsynth.curator.rows.cell_texts import Batch
+from dpsynth.curator.rows.coded_columns import Room
+from dpsynth.curator.rows.database_table import DatabaseTable
+from dpsynth.curator.rows.files import read_cells, read_row_groups, row_groups
+from dpsynth.curator.table import PrivateTable, TextCounts
+from dpsynth.curator.units import UnitSample
+
+
+@dataclass(frozen=True, repr=False)
+class WholeFile:
+    """A file that is read by one worker.
+
+    Attributes: see ``read_cells``.
+        start: the place of its first row in the table.
+    """
+
+    path: Place
+    columns: Sequence[str]
+    form: FileForm
+    keep_broken: bool
+    keep_empty: bool
+    start: int = 0
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows of the file."""
+        broken, empty = self.keep_broken, self.keep_empty
+        return read_cells(self.path, self.columns, self.form, keep_broken=broken, keep_empty=empty)
+
+
+@dataclass(frozen=True, repr=False)
+class WholeQuery:
+    """The rows of a query, which one worker reads. Its repr shows nothing of the database's address.
+
+    Attributes:
+        table: the database and the query.
+        columns: names of the columns to read.
+        start: the place of its first row in the table.
+    """
+
+    table: DatabaseTable
+    columns: Sequence[str]
+    start: int = 0
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows of the query."""
+        return self.table.batches(self.columns)
+
+
+@dataclass(frozen=True, repr=False)
+class RowGroups:
+    """Row groups of a Parquet file or folder that follow on one another.
+
+    Attributes: see ``read_row_groups``.
+        start: the place of their first row in the table.
+    """
+
+    path: Place
+    columns: Sequence[str]
+    form: FileForm
+    chosen: Sequence[tuple[ParquetPart, Sequence[int]]]
+    start: int
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows of the groups."""
+        return read_row_groups(self.path, self.columns, self.form, self.chosen)
+
+
+def pieces_of_file(
+    path: Place,
+    columns: Sequence[str],
+    form: FileForm,
+    most: int,
+    *,
+    keep_broken: bool,
+    keep_empty: bool = False,
+) -> list[WholeFile] | list[RowGroups]:
+    """The pieces of a file or a folder, in its order.
+
+    Args:
+        path: the file or the folder.
+        columns: names of the columns to read.
+        form: the form of the file, as it was declared.
+        most: largest number of pieces.
+        keep_broken: see ``read_cells``.
+        keep_empty: see ``read_cells``.
+
+    Raises:
+        SourceError: a file can't be opened, or is no table.
+    """
+    # Where totals are left out, the place of a row follows from the rows before it.
+    groups = row_groups(path, form) if form.kind == "parquet" and not form.totals else []
+    if len(groups) < 2:
+        return [WholeFile(path, columns, form, keep_broken, keep_empty)]
+    whole = sum(rows for _, _, rows in groups)
+    found: list[list[tuple[ParquetPart, list[int]]]] = []
+    starts: list[int] = []
+    before = 0
+    for part, group, rows in groups:
+        # As many rows in each piece, but for what a group can't be divided.
+        if not found or (len(found) < most and before * most >= len(found) * whole):
+            found.append([])
+            starts.append(before)
+        if not found[-1] or found[-1][-1][0] is not part:
+            found[-1].append((part, []))
+        found[-1][-1][1].append(group)
+        before += rows
+    return [
+        RowGroups(path, columns, form, chosen, start) for chosen, start in zip(found, starts, strict=True)
+    ]
+
 
 Counts = NDArray[np.int64]
+
 T = TypeVar("T")
 
 Parts = Sequence[Any]

@@ -14,6 +14,7 @@ WING = Wing(
     commands={"collect": f"{_HERE}.commands:collect", "aggregate": f"{_HERE}.commands:aggregate"},
     functions={"collect": f"{_HERE}.in_python:collect", "aggregate": f"{_HERE}.in_python:aggregate"},
     points={
+        "local": f"{_HERE}.keys:Local",
         "plan without a curator": f"{_HERE}.plan_words:print_plan",
         "answers without a curator": f"{_HERE}.estimates:stated_answers",
     },

@@ -19,30 +19,29 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.accounting.amount import Amount, float_up
-from dpsynth.accounting.cost import NOTHING
+from dpsynth.accounting.composition import NOTHING
 from dpsynth.accounting.events import LOCAL_REPORTS, Guarantee
 from dpsynth.accounting.measures import PURE
 from dpsynth.bundle import Publication, commit, write_public
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
-from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import RANDOMISED, CombinedCounts, OwnAnswer
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Reservation
 from dpsynth.model import Expansion, estimate
-from dpsynth.model.smoothing import outside, smoothed
-from dpsynth.pipeline.answers import Answers, Measured
-from dpsynth.pipeline.folders import alone_in, check_outputs, make_partial, partial_of
+from dpsynth.model.denoising import outside, smoothed
 from dpsynth.pipeline.generating import row_source
+from dpsynth.pipeline.measured import Answers, Measured
 from dpsynth.pipeline.outputs import Synthesis, software, views_in
-from dpsynth.strategy.answered import HELD_CELLS, held_answers
-from dpsynth.strategy.evidence.evidence import Evidence
+from dpsynth.pipeline.release_run import alone_in, check_outputs, make_partial, partial_of
+from dpsynth.strategy.reused_answers import ReusedAnswers
 from dpsynth.wings.local.collecting import contract_for
 from dpsynth.wings.local.collection import Collection
 from dpsynth.wings.local.contract import Contract
 from dpsynth.wings.local.estimates import LocalAnswers, local_answers
+from dpsynth.wings.local.held_answers import HELD_CELLS, held_answers
 from dpsynth.wings.local.randomisers import log_above
 from dpsynth.wings.local.reports import Tally, read_folder
 
@@ -73,11 +72,6 @@ class Aggregated:
     def spec(self) -> Spec:
         """The checked config."""
         return self.compiled.spec
-
-    @property
-    def layout(self) -> Layout:
-        """The table's columns."""
-        return self.compiled.layout
 
     @property
     def max_cells(self) -> int:
@@ -159,7 +153,7 @@ def hold(collected: Aggregated) -> Measured:
     own = tuple(m for m in asked if m.clique in alone)
     first: tuple[OwnAnswer, ...] = (answers.total, *own)
     rest = tuple(c for c in combined if c.clique not in alone)
-    counts = Answers(first, (), (), Evidence(domain), None, combined=rest)
+    counts = Answers(first, (), (), ReusedAnswers(domain), None, combined=rest)
     return Measured(counts, expansion, selection)
 
 
@@ -268,7 +262,7 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         answers=tuple(m for m in asked if len(m.clique) > 1),
         compression=Compression({}),
         merged_below=0.0,
-        rows=row_source(collected, fitted),
+        rows=row_source(collected.compiled, fitted),
         statistics=synthesis.statistics,
         verdict=synthesis.verdict,
         guarantee=synthesis.guarantee,

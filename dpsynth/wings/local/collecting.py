@@ -15,15 +15,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.columns.surrogates import NOBODY, canonical_id
+from dpsynth.columns.identifier import NOBODY, canonical_id
 from dpsynth.config import Spec, compiled
 from dpsynth.config.files.form import FileForm, named_form
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Batch, MemoryTable, as_texts, read_cells, texts_of_objects
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.wings.local.contract import Contract, contract_of
-from dpsynth.wings.local.memory import Memory
-from dpsynth.wings.local.reporting import Records, reports_of, single_record
+from dpsynth.wings.local.reporting import Memory, Records, reports_of, single_record
 from dpsynth.wings.local.reports import write_reports
 
 MEMORY = "DPSYNTH_MEMORY"

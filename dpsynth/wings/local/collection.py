@@ -13,11 +13,11 @@ from fractions import Fraction
 
 from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.events import Guarantee
-from dpsynth.accounting.shuffling import central_epsilon, closed_form
 from dpsynth.figures import count, guess_percent, odds_factor, rounded_up
 from dpsynth.wings.local.contract import Contract
 from dpsynth.wings.local.estimates import LocalAnswers
 from dpsynth.wings.local.reports import Fault, Tally
+from dpsynth.wings.local.shuffling import central_epsilon, closed_form
 
 
 def local_guarantee_in_words(guarantee: Guarantee, collection: Collection) -> tuple[str, ...]:

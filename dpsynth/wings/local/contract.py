@@ -18,8 +18,8 @@ from hashlib import sha256
 
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.config.compiled import CompiledSpec
-from dpsynth.config.local import TWO_VALUED, Local
 from dpsynth.errors import ConfigError
+from dpsynth.wings.local.keys import TWO_VALUED, Local, section_of
 from dpsynth.wings.local.questions import (
     Layout,
     cliques_asked,
@@ -73,7 +73,7 @@ class Contract:
     @property
     def section(self) -> Local:
         """The section ``local`` of the config."""
-        return self.compiled.spec.local
+        return section_of(self.compiled.spec)
 
     @cached_property
     def epsilon(self) -> Fraction:
@@ -108,24 +108,24 @@ def contract_of(compiled: CompiledSpec) -> Contract:
     Raises:
         ConfigError: no randomiser keeps to the epsilon, or a question has too many cells.
     """
-    spec = compiled.spec
+    spec, local = compiled.spec, section_of(compiled.spec)
     epsilon, domain = Fraction(spec.privacy.epsilon), compiled.domain
     found = []
-    for ask in ("one", "all") if spec.local.ask == "auto" else (spec.local.ask,):
+    for ask in ("one", "all") if local.ask == "auto" else (local.ask,):
         one = ask == "one"
-        cliques = cliques_asked(compiled, _layout(domain, spec.local, epsilon, one=one))
+        cliques = cliques_asked(compiled, _layout(domain, local, epsilon, one=one))
         part = epsilon if one else epsilon / len(cliques)
-        if not _affordable(spec.local, part):
+        if not _affordable(local, part):
             continue
-        questions = tuple(Question(c, _randomiser(spec.local, domain, c, part)) for c in cliques)
-        loss = expected_loss(compiled, _layout(domain, spec.local, epsilon, one=one), cliques)
+        questions = tuple(Question(c, _randomiser(local, domain, c, part)) for c in cliques)
+        loss = expected_loss(compiled, _layout(domain, local, epsilon, one=one), cliques)
         found.append((loss, Contract(compiled, one and len(questions) > 1, questions, epsilon)))
     if not found:
-        odds = spec.local.fixed_odds
+        odds = local.fixed_odds
         cost = float(_LEAST_PART if odds is None else log_above(odds))
         raise ConfigError(
             f"privacy.epsilon {spec.privacy.epsilon} is not enough: an answer costs a respondent at least "
-            f"{cost:.6g} by local.protocol {spec.local.protocol}, and with local.ask: all the costs of all "
+            f"{cost:.6g} by local.protocol {local.protocol}, and with local.ask: all the costs of all "
             "answers add up. Raise it, ask for less, or use another protocol or a smaller local.gamma."
         )
     return min(found, key=lambda way: way[0])[1]

@@ -21,7 +21,7 @@ from math import inf, pi, sqrt
 
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.config.compiled import CompiledSpec
-from dpsynth.config.local import TWO_VALUED
+from dpsynth.wings.local.keys import TWO_VALUED, section_of
 from dpsynth.wings.local.randomisers.randomiser import Randomiser, mean_variance
 
 RELATION = 0.1
@@ -69,7 +69,7 @@ def cliques_asked(compiled: CompiledSpec, layout: Layout) -> tuple[Clique, ...]:
     forecast error least, and the columns in none of them alone.
     """
     structure, domain = compiled.spec.structure, layout.domain
-    two_valued = structure.method == "auto" and compiled.spec.local.protocol in TWO_VALUED
+    two_valued = structure.method == "auto" and section_of(compiled.spec).protocol in TWO_VALUED
     if structure.method == "independent" or two_valued:
         return _covering(domain, ())
     if structure.method == "fixed":

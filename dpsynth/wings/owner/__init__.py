@@ -22,5 +22,8 @@ WING = Wing(
         "check": f"{_HERE}.in_python:check",
         "evaluate": f"{_HERE}.in_python:evaluate",
     },
-    points={"never checked": f"{_HERE}.checked_mark:never_checked"},
+    points={
+        "never checked": f"{_HERE}.checked_mark:never_checked",
+        "page of the ledger": f"{_HERE}.ledger_page:page_of_ledger",
+    },
 )

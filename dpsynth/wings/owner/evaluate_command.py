@@ -29,8 +29,8 @@ def evaluate(
 ) -> None:
     """Compare a release with its private table, for the owner alone; writes private/utility.html."""
     from dpsynth.pipeline.steps import Steps, lines_for_steps, plainly
+    from dpsynth.wings.owner.assess.evaluation import FACTS, write_evaluation
     from dpsynth.wings.owner.assess.evaluation import evaluate as evaluated
-    from dpsynth.wings.owner.assess.utility_files import FACTS, write_evaluation
 
     with lines_for_steps():
         found = evaluated(bundle, against, config, tuple(target or ()))

@@ -12,6 +12,8 @@ WING = Wing(
         "audit": f"{_HERE}.audit_command:audit",
     },
     points={
+        "accountants of releases": f"{_HERE}.accountants.comparison:statements_of",
+        "accountants of a plan": f"{_HERE}.accountants.of_a_plan:side_by_side",
         "catalogues": f"{_HERE}.croissant:CATALOGUES",
         "page of releases": f"{_HERE}.dataset_page:write_dataset_page",
         "registry entry": f"{_HERE}.registry:registry_entry",

@@ -15,9 +15,8 @@ from typing import cast
 import pyarrow as pa
 
 from dpsynth.bundle.csv_files import neutralise
+from dpsynth.bundle.manifest import Facts, File, Manifest
 from dpsynth.bundle.row_files import TABLE, table_names
-
-Facts = Mapping[str, object]
 
 _CONTEXT: Facts = {
     "@language": "en",
@@ -78,59 +77,60 @@ _SHOWN = 30
 """Number of values of a column that its description lists."""
 
 
-def croissant(manifest: Facts) -> dict[str, object]:
+def croissant(manifest: Manifest) -> dict[str, object]:
     """The metadata of a release.
 
     Args:
-        manifest: the manifest's JSON values, with the size and checksum of each file that is listed.
+        manifest: its manifest, with the size and checksum of each file that is listed.
     """
-    promise = cast(Facts, manifest["guarantee"])
-    files = cast(Mapping[str, Facts], manifest["files"])
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": manifest["release"],
-        "identifier": manifest["release_id"],
+        "name": manifest.release,
+        "identifier": manifest.release_id,
         "version": "1.0.0",
-        "datePublished": manifest["date"],
+        "datePublished": manifest.date,
         "isLiveDataset": False,
         "description": " ".join(
             [
                 "A synthetic table and statistics of a private table, made from noisy answers alone under "
                 "differential privacy. No row is that of a person.",
-                *cast(Sequence[str], promise["in_words"]),
+                *manifest.guarantee.in_words,
             ]
         ),
         "keywords": ["differential privacy", "synthetic data"],
-        "distribution": [*(_file(name, facts) for name, facts in files.items()), *_folders(files)],
-        "recordSet": _records(manifest, files),
+        "distribution": [
+            *(_file(name, file) for name, file in manifest.files.items()),
+            *_folders(manifest.files),
+        ],
+        "recordSet": _records(manifest),
     }
 
 
-def croissant_text(manifest: Facts) -> str:
+def croissant_text(manifest: Manifest) -> str:
     """The metadata as they stand in the file."""
     return json.dumps(croissant(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-CATALOGUES: Mapping[str, Callable[[Facts], str]] = {"croissant.json": croissant_text}
+CATALOGUES: Mapping[str, Callable[[Manifest], str]] = {"croissant.json": croissant_text}
 """What this wing adds to a bundle for catalogues of data."""
 
 
-def _file(name: str, facts: Facts) -> dict[str, object]:
+def _file(name: str, file: File) -> dict[str, object]:
     ending = "." + name.rsplit(".", 1)[-1]
     return {
         "@type": "cr:FileObject",
         "@id": name,
         "name": name,
         "contentUrl": name,
-        "contentSize": f"{facts['bytes']} B",
+        "contentSize": f"{file.bytes} B",
         "encodingFormat": _FORMATS.get(ending, "application/octet-stream"),
-        "sha256": facts["sha256"],
+        "sha256": file.sha256,
     }
 
 
-def _folders(files: Mapping[str, Facts]) -> list[dict[str, object]]:
+def _folders(files: Mapping[str, File]) -> list[dict[str, object]]:
     """The table that lies in several files, as one set of them."""
     return [
         {
@@ -145,13 +145,13 @@ def _folders(files: Mapping[str, Facts]) -> list[dict[str, object]]:
     ]
 
 
-def _records(manifest: Facts, files: Mapping[str, Facts]) -> list[dict[str, object]]:
+def _records(manifest: Manifest) -> list[dict[str, object]]:
+    files, columns = manifest.files, manifest.columns
     tables = table_names(files)
     if not tables:
         return []
     # The Parquet file or folder is the last; it has types.
     source = tables[-1]
-    columns = cast(Sequence[Facts], manifest["columns"])
     names = [str(facts["name"]) for facts in columns]
     # In the CSV file, names have passed the guard against formulas.
     guarded = neutralise(pa.array(names, pa.string())).to_pylist()
@@ -162,7 +162,7 @@ def _records(manifest: Facts, files: Mapping[str, Facts]) -> list[dict[str, obje
             "@type": "cr:RecordSet",
             "@id": _TABLE,
             "name": _TABLE,
-            "description": f"{manifest['synthetic_rows']} synthetic rows.",
+            "description": f"{manifest.synthetic_rows} synthetic rows.",
             "field": [
                 _field(facts, name, {kind: {"@id": source}})
                 for facts, name in zip(columns, written, strict=True)

@@ -9,24 +9,22 @@ release for audiences none of which is ``public`` it has no noisy number: only w
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 from jinja2 import Environment
 
 from dpsynth import figures
+from dpsynth.bundle.manifest import Manifest
 from dpsynth.bundle.report_source import ReportSource, read_source
 from dpsynth.errors import DpsynthError
 from dpsynth.page_templates import environment
 from dpsynth.statistics.estimates import Z95
-from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.tables import StatisticTable
 
 PAGE = "index.html"
@@ -133,41 +131,39 @@ def _widest(place: Path) -> Path | None:
     if (place / PUBLIC).is_dir():
         return place / PUBLIC
     for manifest in sorted(place.glob("*/manifest.json")):
-        audience = json.loads(manifest.read_text(encoding="utf-8"))["audience"]
-        return place / str(audience["audiences"][0]["name"])
+        audience = Manifest.read(manifest.parent).audience
+        return None if audience is None else place / audience.audiences[0].name
     return None
 
 
 def _listed(release_id: str, source: ReportSource, *, public: bool) -> Listed:
-    manifest, guarantee = source.manifest, source.guarantee
-    period = cast("Mapping[str, str] | None", manifest["period"])
-    audiences = [] if public else cast("Mapping[str, Any]", manifest["audience"])["audiences"]
-    rows = Point(float(cast(int, manifest["synthetic_rows"])), _reach_of_rows(manifest))
+    manifest, guarantee = source.manifest, source.manifest.guarantee
+    audiences = () if public or manifest.audience is None else manifest.audience.audiences
+    rows = Point(float(manifest.synthetic_rows), _reach_of_rows(manifest))
     return Listed(
         release_id=release_id,
-        date=str(manifest["date"]),
-        about="" if period is None else period["label"],
+        date=manifest.date,
+        about="" if manifest.period is None else manifest.period["label"],
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
         unit=guarantee.unit.split(":")[0],
         rows=rows if public else None,
-        columns=len(cast(Sequence[object], manifest["columns"])),
+        columns=len(manifest.columns),
         numbers=_key_numbers(source) if public else {},
-        rehearsal=manifest["rehearsal"] is True,
-        audiences=tuple((str(a["name"]), float(a["epsilon"])) for a in audiences),
+        rehearsal=manifest.rehearsal,
+        audiences=tuple((a.name, a.epsilon or 0.0) for a in audiences),
     )
 
 
-def _reach_of_rows(manifest: Mapping[str, object]) -> float | None:
+def _reach_of_rows(manifest: Manifest) -> float | None:
     """Half the width of the 95 % interval of the noisy number of rows; None where it was not asked for."""
-    sampled = SampledUnits.from_json(manifest.get("sampling"))
-    for event in cast(Sequence[Mapping[str, object]], manifest["mechanisms"]):
-        scale = event["scale"]
-        if event["question"] == "count" and isinstance(scale, int | float):
-            variance = float(scale) ** 2 * (2 if "Laplace" in str(event["mechanism"]) else 1)
+    sampled = manifest.sampling
+    for event in manifest.mechanisms:
+        if event.question == "count" and event.scale is not None:
+            variance = event.scale**2 * (2 if "Laplace" in event.mechanism else 1)
             if sampled is None:
                 return Z95 * sqrt(variance)
-            rows = np.array([float(cast(int, manifest["synthetic_rows"])) * sampled.rate])
+            rows = np.array([float(manifest.synthetic_rows) * sampled.rate])
             return Z95 * sqrt(variance + float(sampled.variance(np.ones(1), rows))) / sampled.rate
     return None
 
@@ -191,10 +187,10 @@ def _key_numbers(source: ReportSource) -> dict[str, Point]:
 
 def _values(source: ReportSource, statistic: StatisticTable) -> int:
     """Number of named values of a column; 0 where it has bins."""
-    facts = source.modelled[statistic.columns[0]]
+    facts = source.manifest.modelled[statistic.columns[0]]
     if "edges" in facts or "unit" in facts:
         return 0
-    labels = cast(Sequence[str], facts["labels"])
+    labels = facts["labels"]
     return sum(not label.startswith("(missing") for label in labels)
 
 

@@ -9,12 +9,11 @@ Invariant: every answer follows from the manifest, or holds of every release of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from dpsynth.accounting.neighbours import protected
-
-Facts = Mapping[str, object]
+from dpsynth.bundle.manifest import Facts, Manifest, Mechanism, StatedGuarantee
 
 FROM_THE_CURATOR = (
     "deployment.product.data_curators",
@@ -52,18 +51,18 @@ _WHY = {
 }
 
 
-def registry_entry(manifest: Facts) -> dict[str, object]:
+def registry_entry(manifest: Manifest) -> dict[str, object]:
     """The entry of a release as JSON values.
 
     Args:
-        manifest: the manifest's JSON values.
+        manifest: its manifest.
     """
-    promise = cast(Facts, manifest["guarantee"])
+    promise = manifest.guarantee
     return {
         "tier": 3,
         "status": "Draft",
-        "rehearsal": manifest["rehearsal"],
-        "url_slug": str(manifest["release_id"]),
+        "rehearsal": manifest.rehearsal,
+        "url_slug": manifest.release_id,
         "to_be_given_by_the_curator": list(FROM_THE_CURATOR),
         "deployment": {
             "product": _product(manifest),
@@ -78,54 +77,53 @@ def registry_entry(manifest: Facts) -> dict[str, object]:
     }
 
 
-def _product(manifest: Facts) -> dict[str, object]:
-    columns, tables = (cast(Sequence[object], manifest[key]) for key in ("columns", "statistics"))
-    about = cast("Facts | None", manifest["period"])
+def _product(manifest: Manifest) -> dict[str, object]:
+    about = manifest.period
     part = "" if about is None else f" It is about {about['label']} alone, by the column {about['column']}."
     return {
-        "name": manifest["release"],
+        "name": manifest.release,
         "data_curators": None,
         "intended_use": None,
         "data_product_type": "Synthetic dataset and summary statistics",
         "data_product_region": None,
         "data_product_sector": None,
-        "description": f"{manifest['synthetic_rows']:,} synthetic rows of {len(columns)} columns, "
-        f"{len(tables)} tables of "
+        "description": f"{manifest.synthetic_rows:,} synthetic rows of {len(manifest.columns)} columns, "
+        f"{len(manifest.statistics)} tables of "
         f"statistics with standard errors, all noisy measurements, and the fitted model.{part}",
-        "publication_date": manifest["date"],
+        "publication_date": manifest.date,
     }
 
 
-def _flavour(manifest: Facts, promise: Facts) -> dict[str, object]:
-    accountant = str(promise["accountant"])
-    approximate = bool(promise["delta"])
+def _flavour(manifest: Manifest, promise: StatedGuarantee) -> dict[str, object]:
+    accountant = promise.accountant
+    approximate = bool(promise.delta)
     return {
         "name": _FLAVOURS[accountant],
         "also_stated_as": "Approximate DP"
         if approximate and _FLAVOURS[accountant] not in ("Pure DP", "Approximate DP")
         else None,
-        "input_metric": f"{_RELATIONS[str(promise['neighbours'])]} ({promise['neighbours']})",
+        "input_metric": f"{_RELATIONS[str(promise.neighbours)]} ({promise.neighbours})",
         "bound_on_input_distance": 1,
         "output_measure": _MEASURES[accountant],
         "bound_on_output_distance": {
-            key: promise[key] for key in ("epsilon", "delta", "rho", "mu") if promise[key] is not None
+            key: value for key, value in _parameters(promise).items() if value is not None
         },
-        "data_domain": [_domain(facts) for facts in cast(Sequence[Facts], manifest["columns"])],
+        "data_domain": [_domain(facts) for facts in manifest.columns],
         "unprotected_quantities": [
-            *cast(Sequence[str], manifest["not_protected"]),
+            *manifest.not_protected,
             *_public_inputs(manifest),
         ],
     }
 
 
-def _public_inputs(manifest: Facts) -> list[str]:
+def _public_inputs(manifest: Manifest) -> list[str]:
     """Facts that entered a release from outside of the table, without noise."""
     found = []
-    if manifest["public_table"] is not None:
+    if manifest.public_table is not None:
         found.append("A public table was used as evidence; nothing protects what it says.")
-    if manifest["public_marginals"]:
+    if manifest.public_marginals:
         found.append("Marginals that the configuration states as public knowledge.")
-    if cast(Facts, manifest["constraints"])["rules"]:
+    if manifest.constraints.rules:
         found.append("Constraints that the configuration states as public knowledge.")
     return found
 
@@ -135,23 +133,27 @@ def _domain(facts: Facts) -> dict[str, object]:
     return {"column": facts["name"], "type": facts["type"], "cells": None if cells is None else len(cells)}
 
 
-def _loss(manifest: Facts, promise: Facts) -> dict[str, object]:
-    parameters = {key: promise[key] for key in ("epsilon", "delta", "rho", "mu") if promise[key] is not None}
-    if promise["approximate_delta"]:
-        parameters["approximate_delta"] = promise["approximate_delta"]
+def _parameters(promise: StatedGuarantee) -> dict[str, float | None]:
+    return {key: getattr(promise, key) for key in ("epsilon", "delta", "rho", "mu")}
+
+
+def _loss(manifest: Manifest, promise: StatedGuarantee) -> dict[str, object]:
+    parameters = {key: value for key, value in _parameters(promise).items() if value is not None}
+    if promise.approximate_delta:
+        parameters["approximate_delta"] = promise.approximate_delta
     return {
-        "privacy_unit": protected(str(promise["unit"])),
-        "privacy_unit_description": " ".join(cast(Sequence[str], promise["in_words"])),
-        "contribution_bound": promise["unit"],
+        "privacy_unit": protected(promise.unit),
+        "privacy_unit_description": " ".join(promise.in_words),
+        "contribution_bound": promise.unit,
         "privacy_parameters": parameters,
         "privacy_parameters_description": "Computed from the events that were charged, not from the "
         "plan, and rounded up.",
-        "budget_requested": manifest["budget_requested"],
+        "budget_requested": manifest.budget_requested,
     }
 
 
-def _model(manifest: Facts) -> dict[str, object]:
-    earlier = manifest["earlier_releases"]
+def _model(manifest: Manifest) -> dict[str, object]:
+    earlier = manifest.earlier_releases
     return {
         "model_name": "Central",
         "model_name_description": "One trusted curator holds the private table and adds all noise.",
@@ -159,7 +161,7 @@ def _model(manifest: Facts) -> dict[str, object]:
         "the public "
         "folder alone and need not be trusted.",
         "release_type": "Many releases"
-        if manifest["period"] is not None or earlier is not None
+        if manifest.period is not None or earlier is not None
         else "Single release",
         "release_type_description": "A ledger adds up the losses of all releases of the table and "
         "refuses those "
@@ -171,22 +173,21 @@ def _model(manifest: Facts) -> dict[str, object]:
     }
 
 
-def _accounting(manifest: Facts, promise: Facts) -> dict[str, object]:
-    mechanisms = cast(Sequence[Facts], manifest["mechanisms"])
-    approximate = promise["approximate_delta"]
+def _accounting(manifest: Manifest, promise: StatedGuarantee) -> dict[str, object]:
+    approximate = promise.approximate_delta
     return {
         "post_processing": "A graphical model was fitted to the noisy answers; the synthetic table, the "
         "statistics and the "
         "report were made of it, of the answers and of public facts. The private table was not looked at "
         "again.",
-        "composition": _COMPOSITION[str(promise["accountant"])]
+        "composition": _COMPOSITION[promise.accountant]
         + (f" Finding values adds {approximate} to delta." if approximate else ""),
-        "answers": len(mechanisms),
+        "answers": len(manifest.mechanisms),
     }
 
 
-def _implementation(manifest: Facts, promise: Facts) -> dict[str, object]:
-    found = cast(Mapping[str, Sequence[str]], manifest["found_with_budget"])
+def _implementation(manifest: Manifest, promise: StatedGuarantee) -> dict[str, object]:
+    found = manifest.found_with_budget
     tuned = (
         f"Of {', '.join(found)}, ends, bins or values were found with a part of the budget."
         if found
@@ -197,7 +198,7 @@ def _implementation(manifest: Facts, promise: Facts) -> dict[str, object]:
         f"value. "
         "Hyperparameters follow from the configuration and from noisy answers. Whether the configuration was "
         "chosen without looking at the table, only the curator can say.",
-        "mechanisms": _grouped(cast(Sequence[Facts], manifest["mechanisms"])),
+        "mechanisms": _grouped(manifest.mechanisms),
         "security": {
             "randomness": "Exact samplers of discrete distributions on the operating system's "
             "cryptographic source; "
@@ -212,25 +213,24 @@ def _implementation(manifest: Facts, promise: Facts) -> dict[str, object]:
             "supply": "Dependencies are pinned by hash. Public files hold nothing that runs code when it "
             "is loaded.",
         },
-        "software": manifest["software"],
+        "software": manifest.software,
         "justification": [
-            _WHY[str(promise["accountant"])],
-            f"Strategy {cast(Facts, manifest['structure'])['method']} decides what to measure by noisy "
+            _WHY[promise.accountant],
+            f"Strategy {manifest.structure.method} decides what to measure by noisy "
             f"answers, and "
             "spends its whole budget whatever comes out, so the stated loss was fixed beforehand.",
         ],
     }
 
 
-def _grouped(mechanisms: Sequence[Facts]) -> list[dict[str, object]]:
+def _grouped(mechanisms: Sequence[Mechanism]) -> list[dict[str, object]]:
     """The mechanisms by question, kind and sensitivity, with the range of their scales."""
-    groups: dict[tuple[str, str, str], list[Facts]] = {}
-    for event in mechanisms:
-        terms = (str(event["question"]), str(event["mechanism"]), str(event["sensitivity"]))
-        groups.setdefault(terms, []).append(event)
+    groups: dict[tuple[str, str, str], list[Mechanism]] = {}
+    for one in mechanisms:
+        groups.setdefault((one.question, one.mechanism, one.sensitivity), []).append(one)
     found: list[dict[str, object]] = []
     for (question, mechanism, sensitivity), events in groups.items():
-        scales = [float(e["scale"]) for e in events if isinstance(e["scale"], int | float)]
+        scales = [e.scale for e in events if e.scale is not None]
         found.append(
             {
                 "question": question,
@@ -238,25 +238,24 @@ def _grouped(mechanisms: Sequence[Facts]) -> list[dict[str, object]]:
                 "sensitivity": sensitivity,
                 "answers": len(events),
                 "scale": [min(scales), max(scales)] if scales else None,
-                "rho": sum(float(e["rho"]) for e in events if isinstance(e["rho"], int | float)),
+                "rho": sum(e.rho for e in events if e.rho is not None),
             }
         )
     return found
 
 
-def _nist(manifest: Facts, promise: Facts) -> dict[str, object]:
+def _nist(manifest: Manifest, promise: StatedGuarantee) -> dict[str, object]:
     """Answers to the layers of the guideline's pyramid, from its top."""
-    exam = cast("Facts | None", manifest.get("exam"))
     return {
-        "privacy_parameters": {key: promise[key] for key in ("epsilon", "delta", "rho", "mu")},
-        "unit_of_privacy": promise["unit"],
-        "neighbours": promise["neighbours"],
+        "privacy_parameters": _parameters(promise),
+        "unit_of_privacy": promise.unit,
+        "neighbours": promise.neighbours,
         "algorithms": "See deployment.implementation.mechanisms; proofs and tests are listed in the "
         "software's docs.",
         "accuracy": {
             "intervals": "Each statistic has a standard error and a 95 % interval.",
-            "exam": exam,
-            "cautions": manifest["cautions"],
+            "exam": manifest.values["exam"],
+            "cautions": manifest.cautions,
         },
         "bias": "Small groups drown in noise, and relations that were not measured are missing; the "
         "report says which.",

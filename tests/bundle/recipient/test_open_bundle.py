@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from dpsynth.bundle.recipient import BundleRefused, open_bundle
 from dpsynth.errors import DpsynthError
 from dpsynth.model.storage import opened, save_arrays
 from tests.examples import cases
+
+PAGE = Path(__file__).parents[3] / "docs" / "recipients.md"
 
 
 def test_a_bundle_gives_back_the_release(made):
@@ -45,6 +48,14 @@ def test_rows_of_a_bundle_are_those_of_the_release(made):
     assert kept.counts.keys() == own.counts.keys()
     for pair, counts in own.counts.items():
         np.testing.assert_array_equal(kept.counts[pair], counts)
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the pages are those of a checkout")
+def test_a_bundle_has_all_that_the_page_for_recipients_names(made):
+    names = set(re.findall(r"\bbundle\.(\w+)", PAGE.read_text(encoding="utf-8")))
+    assert len(names) >= 11
+    bundle = open_bundle(made.public)
+    assert [name for name in sorted(names) if not hasattr(bundle, name)] == []
 
 
 def test_nothing_private_is_read(made, copied):

@@ -137,20 +137,20 @@ def test_many_values_are_put_together_and_no_row_is_lost(bundle: Bundle) -> None
 
 def replace_order(column: object) -> object:
     """The codec of a column with the same labels, whose order means nothing."""
-    from dpsynth.columns.category_codec import CategoryCodec
+    from dpsynth.columns.category import CategoryCodec
 
     return CategoryCodec(column.codec.labels)  # type: ignore[attr-defined]
 
 
 def test_the_owners_rules_for_questions_hold_for_pictures(bundle: Bundle) -> None:
     least = 60
-    ruled = replace(bundle, manifest={**bundle.manifest, "minimum_set_size": least})
+    ruled = replace(bundle, facts=bundle.facts.model_copy(update={"minimum_set_size": least}))
     all_cells, left = shown(bundle.plot("sex", "cost").svg), shown(ruled.plot("sex", "cost").svg)
     asked = bundle.query("count by sex, cost").frame
     few = set(zip(*(asked[asked.estimate < least][name] for name in ("sex", "cost")), strict=True))
     assert few and set(left) == set(all_cells) - few
     assert "Cells of fewer than 60 rows, by estimate, are withheld." in repr(ruled.plot("sex", "cost"))
-    apart = replace(bundle, manifest={**bundle.manifest, "maximum_set_overlap": 5})
+    apart = replace(bundle, facts=bundle.facts.model_copy(update={"maximum_set_overlap": 5}))
     with pytest.raises(DpsynthError, match="The owner limits how far"):
         apart.plot("sex", "cost")
 

@@ -6,7 +6,9 @@ import csv
 import io
 import json
 from collections import defaultdict
+from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,12 +21,14 @@ from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import EvidenceCounts
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
+from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS
 from dpsynth.columns.rules import Rules
 from dpsynth.errors import DpsynthError
 from dpsynth.model import LeastSquares
 from dpsynth.statistics.counted_cells import MeasuredCells, condition_of
 from dpsynth.statistics.grouped_counts import GroupedCounts, Measure
+from dpsynth.statistics.sources import Sources
 from tests.examples import cases, examples
 
 PAY = "`=pay ü`"
@@ -155,14 +159,18 @@ def found(answer):
     return {row.labels: row.estimate.value for row in answer.rows}
 
 
+def lacking(monkeypatch, bundle, **sources):
+    """The bundle's figures have other sources."""
+    monkeypatch.setitem(vars(bundle), "sources", replace(bundle.sources, **sources))
+
+
 @pytest.mark.parametrize(
     "where", [w if i % 2 == 0 else pytest.param(w, marks=pytest.mark.slow) for i, w in enumerate(CONDITIONS)]
 )
 def test_answers_by_the_model_are_those_of_brute_force(bundle, every_cell, where, monkeypatch):
-    monkeypatch.setattr(query, "public_or_measured", lambda *_, **__: None)
-    monkeypatch.setitem(vars(bundle), "distances", {})
-    monkeypatch.setitem(vars(bundle), "sums", ())
-    monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
+    monkeypatch.setattr(Sources, "known", lambda *_: None)
+    lacking(monkeypatch, bundle, sums=())
+    monkeypatch.setitem(vars(bundle.facts), "minimum_set_size", None)
     layout = bundle.rows.layout
     cells = [cell for cell in every_cell if CONDITIONS[where](cell[0])]
     for measure, of, by in MEASURES:
@@ -183,8 +191,8 @@ def test_answers_by_the_model_are_those_of_brute_force(bundle, every_cell, where
 @pytest.mark.parametrize("where", ["", "age >= 60", "sex == 'F'", "age < 30 or sex == 'M'"])
 @pytest.mark.parametrize("measure", ["count", "share(sex == 'F')", "mean(age)", "sum(age)", "median(age)"])
 def test_measured_answers_are_those_of_brute_force(bundle, measure, where, monkeypatch):
-    monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
-    monkeypatch.setitem(vars(bundle), "sums", ())
+    monkeypatch.setitem(vars(bundle.facts), "minimum_set_size", None)
+    lacking(monkeypatch, bundle, sums=())
     answer = bundle.query(measure + (f" where {where}" if where else ""))
     layout = Layout(tuple(c for c in bundle.rows.layout.columns if c.name in ("age", "sex")))
     assert bundle.measured.covers(("age", "sex")), "the pair of a requested crosstab is measured"
@@ -239,7 +247,7 @@ def test_a_quantile_comes_from_finer_counts_where_there_are_some(bundle, monkeyp
     counts[:, 14] = 1000
     by_bins = bundle.query(f"median({PAY}) by sex").frame
     finer = FinerCounts("=pay ü", ("sex",), counts, "gaussian", 0.01, pieces)
-    monkeypatch.setitem(vars(bundle), "finer", (finer,))
+    lacking(monkeypatch, bundle, finer=(finer,))
     answer = bundle.query(f"median({PAY}) by sex")
     width = answer.frame["high"] - answer.frame["low"]
     assert (width < by_bins["high"] - by_bins["low"]).all() and "pieces" in answer.interval
@@ -272,7 +280,9 @@ def asked(text, counts, scale):
     cells = MeasuredCells(direct, kept)
     table = GroupedCounts(tuple(columns[c] for c in kept), len(question.by), cells, where)
     measure = Measure(question.measure, question.of, question.level, part if question.part else None)
-    return list(_rows(table, measure, None)), _interval(table, measure)
+    return list(_rows(table.columns[: table.by], table.where, table, measure, None)), _interval(
+        table, measure
+    )
 
 
 @pytest.mark.parametrize(
@@ -338,8 +348,9 @@ def test_a_condition_that_the_declared_values_exclude_is_answered_by_them():
 
 
 def test_an_answer_by_the_model_has_the_limits_that_the_exam_allows(bundle, monkeypatch):
-    monkeypatch.setattr(query, "public_or_measured", lambda *_, **__: None)
-    monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
+    nothing = SimpleNamespace(covers=lambda clique: not clique, cell_variance=bundle.measured.cell_variance)
+    lacking(monkeypatch, bundle, direct=nothing, public_marginals=NO_PUBLIC_MARGINALS)
+    monkeypatch.setitem(vars(bundle.facts), "minimum_set_size", None)
     highest = bundle.distances[frozenset(("age", "sex"))].highest
     for measure in ("count", "share(age < 60)", "mean(age)", "median(age)"):
         answer = bundle.query(f"{measure} by sex" + (" where age >= 60" if measure == "count" else ""))
@@ -357,7 +368,7 @@ def test_an_answer_by_the_model_has_the_limits_that_the_exam_allows(bundle, monk
 
 def test_estimates_below_the_minimum_set_size_are_withheld(bundle, monkeypatch):
     assert bundle.manifest["minimum_set_size"] == 10
-    monkeypatch.setitem(bundle.manifest, "minimum_set_size", 20)
+    monkeypatch.setitem(vars(bundle.facts), "minimum_set_size", 20)
     every = bundle.query("count by city, age")
     assert {row.basis for row in every.rows} >= {"withheld"}
     for row in every.rows:
@@ -365,7 +376,7 @@ def test_estimates_below_the_minimum_set_size_are_withheld(bundle, monkeypatch):
             assert row.rows is None and np.isnan(row.estimate.value)
         else:
             assert row.rows >= 20
-    monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
+    monkeypatch.setitem(vars(bundle.facts), "minimum_set_size", None)
     assert "withheld" not in {row.basis for row in bundle.query("count by city, age").rows}
 
 
@@ -420,7 +431,7 @@ def test_what_is_no_question_is_refused(bundle, text, words):
 @given(st.text(max_size=40))
 def test_any_text_is_answered_or_refused(bundle, text):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(bundle.manifest, "minimum_set_size", None)
+        patch.setitem(vars(bundle.facts), "minimum_set_size", None)
         for whole in (text, f"count where {text}", f"mean(age) by {text}"):
             try:
                 bundle.query(whole)
@@ -434,7 +445,7 @@ def test_division_by_zero_and_huge_numbers_are_missing(bundle):
 
 
 def test_labels_that_a_spreadsheet_or_a_terminal_would_run_are_made_harmless(bundle, monkeypatch):
-    monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
+    monkeypatch.setitem(vars(bundle.facts), "minimum_set_size", None)
     answer = bundle.query("count by city")
     lines = list(csv.reader(io.StringIO(answer.to_csv())))
     assert [line[0] for line in lines] == ["city", "Aa", "'-Bb", 'C "c"', "(missing)"]

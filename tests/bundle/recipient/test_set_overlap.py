@@ -14,8 +14,8 @@ from dpsynth.errors import ConfigError
 @pytest.fixture
 def bundle(made, monkeypatch):
     opened = open_bundle(made.public)
-    monkeypatch.setitem(opened.manifest, "minimum_set_size", None)
-    monkeypatch.setitem(opened.manifest, "maximum_set_overlap", 5)
+    monkeypatch.setitem(vars(opened.facts), "minimum_set_size", None)
+    monkeypatch.setitem(vars(opened.facts), "maximum_set_overlap", 5)
     return opened
 
 
@@ -45,7 +45,7 @@ def test_groups_of_one_question_are_sets_of_their_own(bundle):
 
 
 def test_without_the_rule_nothing_is_withheld(bundle, monkeypatch):
-    monkeypatch.setitem(bundle.manifest, "maximum_set_overlap", None)
+    monkeypatch.setitem(vars(bundle.facts), "maximum_set_overlap", None)
     assert bases(bundle.query("count where age >= 40")) == [False]
     answer = bundle.query("count where age >= 30")
     assert bases(answer) == [False] and answer.maximum_set_overlap is None

@@ -14,6 +14,7 @@ from dpsynth.errors import ConfigError
 from tests.columns.rules import independent as plain
 from tests.columns.rules.tables import any_codes, any_marginal, checks_of, spec_of, texts_of
 from tests.examples import examples
+from tests.thinned import some
 
 SOME = examples(30, suppress_health_check=list(HealthCheck))
 MANY = settings(SOME, max_examples=1500)
@@ -105,7 +106,7 @@ def test_a_grid_that_says_too_much_is_caught(monkeypatch):
         ["sum == if(a > 20, b, c)", "all == half * 2"],
     ],
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", some(range(3), 1))
 def test_sums_hold_wherever_all_parts_are_there(rules, seed):
     layout = compiled(spec_of(SUMS, rules)).layout
     texts = texts_of(layout, rules, 400, seed)
@@ -149,7 +150,7 @@ def partners_seen(texts, left, right):
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some(range(4), 2))
 def test_ties_hold(seed):
     rules = ["a determines b", "c <-> b", "d <-> c", "a determines e", "e < 9 or d > '2020-01-31'"]
     layout = compiled(spec_of(TIES, rules)).layout

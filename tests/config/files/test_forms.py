@@ -22,6 +22,7 @@ from dpsynth.config.files.form import COMPRESSIONS
 from dpsynth.curator import check_source, load_table, read_batches
 from dpsynth.errors import ConfigError, SourceError
 from tests.config.files.workbooks import parts_of, write_parts, write_workbook
+from tests.thinned import some
 
 CANARY = "K4N4RY"
 DAY, MOMENT, CLOCK = dt.date(2020, 3, 1), dt.datetime(2020, 3, 1, 4, 5, 6), dt.time(13, 30)
@@ -98,7 +99,7 @@ def test_a_cell_gives_the_same_code_in_every_encoding(tmp_path, plain, encoding)
 
 
 @pytest.mark.parametrize(
-    ("mark", "encoding"), [("utf-8-sig", "utf-8"), ("utf-16-le", "utf-16"), ("utf-16", "utf-16-le")]
+    ("mark", "encoding"), some([("utf-8-sig", "utf-8"), ("utf-16-le", "utf-16"), ("utf-16", "utf-16-le")], 1)
 )
 def test_a_byte_order_mark_may_stand_or_be_left_out(tmp_path, plain, mark, encoding):
     path = tmp_path / "m.csv"
@@ -119,14 +120,14 @@ def packed(path, data: bytes, compression: str) -> None:
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("encoding", some(["utf-8", "utf-16"], 1))
 def test_a_cell_gives_the_same_code_out_of_every_archive(tmp_path, plain, compression, encoding):
     path = tmp_path / f"t.csv.{compression}"
     packed(path, plain.read_text("utf-8").encode(encoding), compression)
     assert codes(path, declared({"path": str(path), "encoding": encoding}).form) == codes(plain, FileForm())
 
 
-@pytest.mark.parametrize("compression", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize("compression", some(["gz", "bz2", "xz", "zst"], 2))
 def test_parts_of_an_archive_one_behind_another_are_read_as_one(tmp_path, plain, compression):
     data, path = plain.read_bytes(), tmp_path / "t"
     parts = []

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.search import PrefixSearch, ValueSearch
-from dpsynth.strategy.discovery import searches as partitions
-from dpsynth.strategy.discovery.searches import private_prefixes, private_values
-from tests.fake_curator import FakeCurator, sought
+from dpsynth.strategy import discovery as partitions
+from dpsynth.strategy.discovery import private_prefixes, private_values
+from dpsynth.testing import FakeDoor
+from tests.strategy.discovery.searched import sought
 
 PRICE = Fraction(1, 100)
 RNG = np.random.default_rng(0)
 
 
 def values(search, named, texts=(), **more):
-    door = FakeCurator.of_column(list(texts), np.random.default_rng(0), named=named, exact=True)
+    door = FakeDoor.of_column(list(texts), np.random.default_rng(0), named=named, exact=True)
     return private_values(door, sought(search, **more), search, PRICE, Fraction(1, 10**9)), door
 
 
@@ -59,7 +60,7 @@ def towns(rows=20_000):
 
 def beginnings(texts, most=300, levels=(1, 3, 5), **more):
     search = PrefixSearch(r"\d{5}", levels, most)
-    door = FakeCurator.of_column(texts, np.random.default_rng(0), **more)
+    door = FakeDoor.of_column(texts, np.random.default_rng(0), **more)
     return private_prefixes(door, sought(search), search, PRICE).prefixes, door
 
 

@@ -5,17 +5,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsynth.strategy.discovery import searches as bins
-from dpsynth.strategy.discovery.searches import codec_of, quantile_cuts
-from tests.fake_curator import FakeCurator, number_search, sought
+from dpsynth.strategy import discovery as bins
+from dpsynth.strategy.discovery import codec_of, quantile_cuts
+from dpsynth.testing import FakeDoor
 from tests.strategy.discovery.real_columns import COLUMNS
+from tests.strategy.discovery.searched import number_search, sought
 
 PRICE = Fraction(1, 2000)
 
 
 def found(values, ends, bins=16, decimals=0, **more):
     search = number_search("quantiles", bins, decimals=decimals)
-    door = FakeCurator.of_column(values, np.random.default_rng(more.pop("seed", 0)), **more)
+    door = FakeDoor.of_column(values, np.random.default_rng(more.pop("seed", 0)), **more)
     cuts = quantile_cuts(door, sought(search), search, ends, more.pop("price", PRICE))
     return codec_of(search, cuts), door
 

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from dpsynth.columns.codec import INVALID
 from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.columns.text_codec import alphabets, texts_of
-from dpsynth.plan.steps import planned_searches
+from dpsynth.columns.text import alphabets, texts_of
+from dpsynth.plan.spending import planned_searches
+from dpsynth.strategy import discovery as searches_module
 from dpsynth.strategy.discovery import discover
-from dpsynth.strategy.discovery import searches as searches_module
+from dpsynth.testing import FakeDoor
 from tests.examples import examples
-from tests.fake_curator import FakeCurator, number_search, sought
+from tests.strategy.discovery.searched import number_search, sought
 from tests.thinned import thinned
 
 ALLOWANCE = Fraction(1, 1000)
@@ -84,7 +85,7 @@ def wild_answers(kind, seed):
 KINDS = ["none", "least", "most", "extremes", "anything", "small", "last", "first"]
 
 
-def ran(search, kind="small", seed=0, named=(), make=FakeCurator.of_column, **more):
+def ran(search, kind="small", seed=0, named=(), make=FakeDoor.of_column, **more):
     column = sought(search, distinct=("refused",))
     door = make(
         np.zeros(0), np.random.default_rng(seed), wild_answers=wild_answers(kind, seed), named=named, **more
@@ -154,7 +155,7 @@ def test_the_searches_of_several_columns_stay_apart():
     ]
     columns = [type(c)(name, c.codec, search=c.search) for name, c in zip("abc", columns, strict=True)]
     searches = planned_searches(columns, ALLOWANCE, Fraction(1, 10**9))
-    door = FakeCurator.of_column(
+    door = FakeDoor.of_column(
         np.zeros(0), np.random.default_rng(0), wild_answers=wild_answers("last", 0), named=("u", "v")
     )
     found = discover(door, columns, searches)

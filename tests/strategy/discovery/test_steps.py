@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.strategy.discovery.searches import (
+from dpsynth.strategy.discovery import (
     LARGEST,
     codec_of,
     equal_widths,
@@ -16,7 +16,7 @@ from dpsynth.strategy.discovery.searches import (
     round_cuts,
     within,
 )
-from tests.fake_curator import number_search
+from tests.strategy.discovery.searched import number_search
 
 STEPS = st.one_of(st.integers(-200, 200), st.integers(-LARGEST, LARGEST))
 

@@ -12,22 +12,24 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import planned
+from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import PURE
-from dpsynth.bundle import Provenance, compute_statistics
+from dpsynth.bundle import compute_statistics
 from dpsynth.bundle.explanation import assumption
 from dpsynth.columns.slices import Slice, span_of
+from dpsynth.config.statistic_kinds import Crosstab
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.model import LeastSquares
-from dpsynth.strategy.evidence.earlier_releases import (
+from dpsynth.statistics.sources import Sources
+from dpsynth.strategy.reuse_record import EarlierRelease, Reused
+from dpsynth.strategy.reuse_sources import (
     MOST_PERIODS,
     answers_of,
     earlier_releases,
     weighted_evidence,
 )
-from dpsynth.strategy.evidence.evidence import Answered
-from dpsynth.strategy.evidence.reused import EarlierRelease, Reused
+from dpsynth.strategy.reused_answers import Answered
 from tests.bundle.conftest import write_bundle
 
 TODAY = date(2026, 5, 1)
@@ -251,19 +253,16 @@ def test_only_this_releases_answers_are_in_its_file_so_that_none_is_counted_twic
 
 
 def test_tables_by_a_model_of_earlier_periods_say_so_and_measured_ones_do_not(publication):
-    class Crosstab:
-        crosstab = ("age", "pay")
-
-    columns = publication.columns
     direct = LeastSquares(publication.model.tree.domain, publication.singles)
     tables = {
         earlier: compute_statistics(
-            [Crosstab()],
-            columns,
-            direct,
-            publication.model,
-            (),
-            provenance=Provenance(f"model{' with earlier periods' * earlier}"),
+            [Crosstab(crosstab=("age", "pay"))],
+            Sources(
+                publication.columns,
+                direct,
+                publication.model,
+                basis=f"model{' with earlier periods' * earlier}",
+            ),
         )
         for earlier in (False, True)
     }

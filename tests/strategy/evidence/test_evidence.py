@@ -14,7 +14,7 @@ from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, LeastSquares, Triangulation, estimate
-from dpsynth.strategy.evidence.evidence import MOST_AFTER, Answered, Drift, Evidence, within
+from dpsynth.strategy.reused_answers import MOST_AFTER, Answered, Drift, ReusedAnswers, within
 from tests.examples import examples
 
 DOMAIN = Domain({"a": 6, "b": 4, "c": 3})
@@ -85,7 +85,7 @@ def test_groups_that_lie_in_groups_of_now_are_summed_exactly(fine, values):
     table, rng = drawn(1), np.random.default_rng(0)
     earlier = NONE if values else fine
     exact = answered(table, rng, 1e-3, earlier)
-    evidence = Evidence(DOMAIN, same=(exact,))
+    evidence = ReusedAnswers(DOMAIN, same=(exact,))
     found = evidence.joint(*prepared(exact, evidence, coarser), 10**6)
     (of,) = [m for m in found if m.clique == ("a", "b")]
     assert np.array_equal(of.values, counted(table, ("a", "b"), coarser))
@@ -96,7 +96,7 @@ def test_groups_that_lie_in_groups_of_now_are_summed_exactly(fine, values):
 def test_groups_are_spread_by_the_single_columns_and_keep_their_rows(then, now):
     table, rng = drawn(1), np.random.default_rng(0)
     told = answered(table, rng, 1e-3, then)
-    expansion, _ = prepared(told, Evidence(DOMAIN), now)
+    expansion, _ = prepared(told, ReusedAnswers(DOMAIN), now)
     spread = expansion.shares("a", then)
     assert np.allclose(spread.sum(axis=1), 1) and (spread >= 0).all()
     assert np.allclose(counted(table, ("a",), then) @ spread, counted(table, ("a",), now), atol=1e-2 * ROWS)
@@ -105,7 +105,7 @@ def test_groups_are_spread_by_the_single_columns_and_keep_their_rows(then, now):
 def test_axes_come_in_table_order_whatever_order_they_were_measured_in():
     table, rng = drawn(1), np.random.default_rng(0)
     turned = answered(table, rng, 1e-3, pairs=(("b", "a"),))
-    evidence = Evidence(DOMAIN, same=(turned,))
+    evidence = ReusedAnswers(DOMAIN, same=(turned,))
     (found,) = evidence.joint(*prepared(turned, evidence, NONE), 10**6)
     assert found.clique == ("a", "b") and np.array_equal(found.values, counted(table, ("a", "b")))
 
@@ -115,12 +115,14 @@ def test_over_several_periods_noise_averages_out_and_change_does_not():
     table, rng = drawn(1), np.random.default_rng(0)
     told = answered(table, rng, 10.0)
     change = Drift(1.0, 100.0 * 6)
-    (one,) = [m for m in Evidence(DOMAIN, before=((change, told),)).columns if m.clique == ("a",)]
-    (four,) = [m for m in Evidence(DOMAIN, before=((change, told),) * 4).columns if m.clique == ("a",)]
+    (one,) = [m for m in ReusedAnswers(DOMAIN, before=((change, told),)).columns if m.clique == ("a",)]
+    (four,) = [m for m in ReusedAnswers(DOMAIN, before=((change, told),) * 4).columns if m.clique == ("a",)]
     assert one.variance == pytest.approx(200) and four.variance == pytest.approx(125)
-    (fewer,) = [m for m in Evidence(DOMAIN, before=((Drift(5.0, 0.0), told),)).columns if m.clique == ("a",)]
+    (fewer,) = [
+        m for m in ReusedAnswers(DOMAIN, before=((Drift(5.0, 0.0), told),)).columns if m.clique == ("a",)
+    ]
     assert fewer.variance == pytest.approx(2500), "each row then stands for five of now"
-    same = [m for m in Evidence(DOMAIN, same=(told,) * 4).columns if m.clique == ("a",)]
+    same = [m for m in ReusedAnswers(DOMAIN, same=(told,) * 4).columns if m.clique == ("a",)]
     assert len(same) == 4 and {m.variance for m in same} == {100.0}
 
 
@@ -129,7 +131,7 @@ def test_an_earlier_period_counts_for_less_the_more_single_columns_have_changed(
     rng = np.random.default_rng(0)
     far = 0.7 * joint() + 0.3 * joint(5)
     now, then = answered(drawn(1), rng), answered(drawn(2, far if drifts else None), rng)
-    evidence = Evidence.of(DOMAIN, now.singles, (), [(1, then)])
+    evidence = ReusedAnswers.of(DOMAIN, now.singles, (), [(1, then)])
     (of,) = [m for m in evidence.columns if m.clique == ("a",)]
     assert (of.stddev > 100) == counts_little and of.stddev > 5 * sqrt(2)
 
@@ -137,7 +139,7 @@ def test_an_earlier_period_counts_for_less_the_more_single_columns_have_changed(
 def test_counts_of_a_smaller_table_are_scaled_to_the_rows_of_now():
     rng = np.random.default_rng(0)
     now, then = answered(5 * drawn(1), rng), answered(drawn(2), rng)
-    evidence = Evidence.of(DOMAIN, now.singles, (), [(1, then)])
+    evidence = ReusedAnswers.of(DOMAIN, now.singles, (), [(1, then)])
     (of,) = [m for m in evidence.columns if m.clique == ("b",)]
     assert of.values.sum() == pytest.approx(5 * ROWS, rel=0.02)
     assert np.abs(of.values - counted(5 * drawn(1), ("b",))).max() < 4 * of.stddev
@@ -159,7 +161,7 @@ def test_intervals_of_measured_tables_hold_what_they_should_and_shrink_by_the_an
         table, before = drawn(seed), drawn(seed + 1000, 0.8 * joint() + 0.2 * joint(5))
         own, again, other = (answered(t, rng) for t in (table, table, before))
         truth = counted(table, ("a", "b"))
-        evidence = Evidence.of(DOMAIN, own.singles, [again], [(1, other)])
+        evidence = ReusedAnswers.of(DOMAIN, own.singles, [again], [(1, other)])
         inside, error = _intervals(evidence.direct(), own, truth)
         held.append(inside.mean())
         errors.append(error / _intervals((), own, truth)[1])
@@ -173,7 +175,7 @@ def test_intervals_of_measured_tables_hold_what_they_should_and_shrink_by_the_an
 def test_merged_answers_of_the_same_rows_tell_measured_tables_of_the_other_column_alone():
     table, rng = drawn(1), np.random.default_rng(0)
     merged = answered(table, rng, 1.0, Compression({"a": np.array([0, 0, 0, 1, 1, 1])}))
-    evidence = Evidence(DOMAIN, same=(merged,))
+    evidence = ReusedAnswers(DOMAIN, same=(merged,))
     assert not LeastSquares(DOMAIN, evidence.direct()).covers(("a", "b"))
     assert LeastSquares(DOMAIN, evidence.direct()).covers(("b", "c"))
 
@@ -181,17 +183,17 @@ def test_merged_answers_of_the_same_rows_tell_measured_tables_of_the_other_colum
 def test_what_tells_most_comes_first_and_what_is_noise_alone_not_at_all():
     rng = np.random.default_rng(0)
     told = answered(drawn(1), rng, pairs=(("b", "c"), ("a", "c"), ("a", "b")))
-    evidence = Evidence(DOMAIN, same=(told,))
+    evidence = ReusedAnswers(DOMAIN, same=(told,))
     found = evidence.joint(*prepared(told, evidence, NONE), 10**6)
     assert found[0].clique == ("a", "b")
     loud = answered(drawn(1), rng, 2_000.0)
-    assert Evidence(DOMAIN, same=(loud,)).joint(*prepared(told, evidence, NONE), 10**6) == ()
+    assert ReusedAnswers(DOMAIN, same=(loud,)).joint(*prepared(told, evidence, NONE), 10**6) == ()
 
 
 def test_no_earlier_release_says_nothing():
     rng = np.random.default_rng(0)
     own = answered(drawn(1), rng)
-    nothing = Evidence.of(DOMAIN, own.singles, [], [])
+    nothing = ReusedAnswers.of(DOMAIN, own.singles, [], [])
     assert nothing.columns == () and nothing.direct() == ()
     assert nothing.joint(*prepared(own, nothing, NONE), 10**6) == ()
     assert within(DOMAIN, [("a", "b")], (), 1) == ()

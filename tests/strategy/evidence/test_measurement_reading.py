@@ -12,7 +12,7 @@ import pytest
 
 from dpsynth.bundle.bundle import measurement_table
 from dpsynth.columns.measurement import ExactTotal, Measurement
-from dpsynth.strategy.evidence.evidence import UnusableMeasurements, read_measurements
+from dpsynth.strategy.reused_answers import UnusableMeasurements, read_measurements
 
 
 def same(one, other):

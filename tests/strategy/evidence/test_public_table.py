@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.errors import ConfigError
-from dpsynth.strategy.evidence.public_table import PublicTable, PublicUse, cautions_with_public
+from dpsynth.strategy.reuse_record import PublicUse, cautions_with_public
+from dpsynth.strategy.reuse_sources import PublicTable
 
 SEX, CITY, TYPE = (
     Column("sex", CategoryCodec(("F", "M"))),

@@ -24,11 +24,12 @@ import pytest
 
 from dpsynth.config.files import FileForm
 from dpsynth.errors import Interrupted, SourceError, StepFailed
+from dpsynth.testing import same_figures
 from dpsynth.wings.cluster import dask_clusters, dask_workers
 from dpsynth.wings.cluster.dask_clusters import Certificates, local_workers, workers_at
 from dpsynth.wings.cluster.dask_workers import DaskWorkers
-from dpsynth.wings.cluster.pieces import pieces_of_file
-from tests.wings.cluster.test_partitioned import KEY, NAMES, NEAR, assert_same, both
+from dpsynth.wings.cluster.partitioned import pieces_of_file
+from tests.wings.cluster.test_partitioned import KEY, NAMES, NEAR, both
 
 pytest.importorskip("distributed")
 CANARY = "canary-badger"
@@ -66,7 +67,7 @@ def test_two_processes_make_the_figures_of_one(tmp_path: Path, workers: DaskWork
     one, many = both(tmp_path, near, workers)
     if near.person is not None:
         np.testing.assert_array_equal(one.rows_of_units((1, 2, 5)), many.rows_of_units((1, 2, 5)))
-    assert_same(one.bounded(near.max_rows, KEY), many.bounded(near.max_rows, KEY))
+    same_figures(one.bounded(near.max_rows, KEY), many.bounded(near.max_rows, KEY))
 
 
 @pytest.mark.slow
@@ -90,7 +91,7 @@ def test_workers_are_killed_twenty_times_and_every_count_stays_exact(
                 np.testing.assert_array_equal(a, b)
         killed.join()
         assert there.rows == here.rows
-    assert_same(here, there)
+    same_figures(here, there)
 
 
 @pytest.mark.slow
@@ -255,7 +256,7 @@ def test_certificates_in_files_open_a_scheduler_that_runs_already(tmp_path: Path
         address = held.stdout.readline().strip()
         workers = workers_at(address, written("own", own))
         one, many = both(tmp_path, NEAR[1], workers)
-        assert_same(one.bounded(3, KEY), many.bounded(3, KEY))
+        same_figures(one.bounded(3, KEY), many.bounded(3, KEY))
         workers.close()
         with pytest.raises(SourceError, match=r"can't be reached \(\w+\).*engine\.tls") as refused:
             workers_at(address, written("other", Security.temporary()))

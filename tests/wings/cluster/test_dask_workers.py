@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from dpsynth.curator import counting
-from dpsynth.curator.coded_columns import Room
+from dpsynth.curator.rows.coded_columns import Room
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, StepFailed
 from dpsynth.wings.cluster import dask_workers
 from dpsynth.wings.cluster.dask_clusters import local_workers, workers_at

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from functools import partial, reduce
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,11 @@ from pyarrow import parquet
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.compression import Compression
-from dpsynth.columns.sums import Centring
 from dpsynth.config import Spec, compiled
 from dpsynth.config.files import FileForm
 from dpsynth.curator import Room, UnitSample, load_rows, read_cells
-from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows
-from dpsynth.wings.cluster.pieces import RowGroups, WholeQuery, pieces_of_file
+from dpsynth.testing import same_figures
+from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, RowGroups, WholeQuery, pieces_of_file
 
 KEY = b"k" * 32
 FORM = FileForm("parquet")
@@ -87,35 +85,13 @@ def both(folder: Path, near: Neighbours, workers=None, rows: int = 700, sample: 
     return one, PartitionedRows.read(workers or ThisProcess(), pieces, coding)
 
 
-def assert_same(one, many) -> None:
-    """Every figure that an engine makes is the same."""
-    assert (one.domain, one.rows) == (many.domain, many.rows)
-    assert (one.texts_kept, one.numbers_kept) == (many.texts_kept, many.numbers_kept)
-    cliques = [(), *combinations(one.domain.columns, 1), *combinations(one.domain.columns, 2)]
-    for here, there in zip(one.counts_of(cliques), many.counts_of(cliques), strict=True):
-        assert there.dtype == np.int64
-        np.testing.assert_array_equal(here, there)
-    for name in one.texts_kept:
-        here, there = (
-            {
-                text: (int(r), int(u))
-                for text, r, u in zip(c.distinct.to_pylist(), c.rows, c.units, strict=True)
-            }
-            for c in (one.texts_of(name), many.texts_of(name))
-        )
-        assert {t: n for t, n in here.items() if n[0]} == {t: n for t, n in there.items() if n[0]}
-    for name in one.numbers_kept:
-        centring = Centring((3,) * (one.domain.sizes[name] - 1), 50)
-        np.testing.assert_array_equal(one.sums(name, ("sex",), centring), many.sums(name, ("sex",), centring))
-
-
 @pytest.mark.parametrize("near", NEAR, ids=str)
 def test_all_figures_are_those_of_one_process(tmp_path: Path, near: Neighbours) -> None:
     one, many = both(tmp_path, near)
     if near.person is not None:
         np.testing.assert_array_equal(one.rows_of_units((1, 2, 5)), many.rows_of_units((1, 2, 5)))
     here, there = one.bounded(near.max_rows, KEY), many.bounded(near.max_rows, KEY)
-    assert_same(here, there)
+    same_figures(here, there)
     found = compiled(
         Spec.from_dict(
             {
@@ -131,14 +107,14 @@ def test_all_figures_are_those_of_one_process(tmp_path: Path, near: Neighbours) 
         )
     ).columns
     here, there = here.coded(found), there.coded(found)
-    assert_same(here, there)
+    same_figures(here, there)
     groups = Compression({"age": np.minimum(np.arange(here.domain.sizes["age"]), 2)})
-    assert_same(here.recoded(groups), there.recoded(groups))
+    same_figures(here.recoded(groups), there.recoded(groups))
 
 
 def test_a_sample_of_rows_has_the_same_rows_whatever_the_pieces(tmp_path: Path) -> None:
     one, many = both(tmp_path, NEAR[0], sample=UnitSample(1 << 62, KEY))
-    assert_same(one.bounded(1, KEY), many.bounded(1, KEY))
+    same_figures(one.bounded(1, KEY), many.bounded(1, KEY))
 
 
 def test_every_row_is_in_one_piece_whatever_the_row_groups(tmp_path: Path) -> None:
@@ -173,7 +149,7 @@ def test_every_row_is_in_one_piece_whatever_the_row_groups(tmp_path: Path) -> No
 )
 def test_pieces_have_about_as_many_rows(monkeypatch, rows: list[int], most: int, starts: list[int]) -> None:
     groups = [("file", group, number) for group, number in enumerate(rows)]
-    monkeypatch.setattr("dpsynth.wings.cluster.pieces.row_groups", lambda path, form: groups)
+    monkeypatch.setattr("dpsynth.wings.cluster.partitioned.row_groups", lambda path, form: groups)
     found = pieces_of_file(Path("t"), ["pay"], FORM, most, keep_broken=True)
     assert [piece.start for piece in found] == starts
     assert [file for piece in found for file, _ in piece.chosen] == ["file"] * len(starts)
@@ -195,7 +171,7 @@ def test_a_person_whose_rows_are_apart_would_have_too_many_and_is_caught(tmp_pat
     )
     one, many = both(tmp_path, NEAR[1])
     with pytest.raises(AssertionError):
-        assert_same(one.bounded(3, KEY), many.bounded(3, KEY))
+        same_figures(one.bounded(3, KEY), many.bounded(3, KEY))
 
 
 def test_a_part_that_counts_twice_is_caught(tmp_path: Path) -> None:
@@ -205,7 +181,7 @@ def test_a_part_that_counts_twice_is_caught(tmp_path: Path) -> None:
 
     one, many = both(tmp_path, NEAR[0], Twice())
     with pytest.raises(AssertionError):
-        assert_same(one.bounded(1, KEY), many.bounded(1, KEY))
+        same_figures(one.bounded(1, KEY), many.bounded(1, KEY))
 
 
 def test_nothing_is_shown_when_rows_of_workers_are_printed(tmp_path: Path) -> None:

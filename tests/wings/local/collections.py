@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from dpsynth.config import Spec, compiled
 from dpsynth.wings.local.contract import Contract, contract_of
 from dpsynth.wings.local.estimates import LocalAnswers, local_answers
-from dpsynth.wings.local.memory import Memory
-from dpsynth.wings.local.reporting import reports_of
+from dpsynth.wings.local.reporting import Memory, reports_of
 from dpsynth.wings.local.reports import Report, Tally
 
 COLUMNS: Mapping[str, object] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -12,21 +11,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsynth.accounting.cost import NOTHING
+from dpsynth.accounting.composition import NOTHING
 from dpsynth.bundle.recipient import open_bundle
 from dpsynth.bundle.recipient.verification import verified
-from dpsynth.cli.app import main
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.pipeline.result import Release
-from dpsynth.strategy.evidence.evidence import read_measurements
+from dpsynth.strategy.reused_answers import read_measurements
 from dpsynth.wings.local.collecting import contract_for as contract_of_spec
 from dpsynth.wings.local.forecast import expected_variances, local_forecast
-from dpsynth.wings.local.memory import Memory
 from dpsynth.wings.local.pipeline import aggregate
-from dpsynth.wings.local.reporting import reports_of
+from dpsynth.wings.local.reporting import Memory, reports_of
 from dpsynth.wings.local.reports import write_reports
+from tests.cli.here import Command
 from tests.wings.local.collections import Codes, contract_for, respondents, spec_of, texts_of, truth_of
 
 PEOPLE = 1_500
@@ -88,16 +86,10 @@ def test_the_ledger_has_an_entry_and_no_charge(released: tuple[Release, Codes, P
 
 
 def test_the_ledger_of_a_collection_can_be_shown(
-    released: tuple[Release, Codes, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    released: tuple[Release, Codes, Path], dpsynth: Command
 ) -> None:
-    _, _, folder = released
-    monkeypatch.setattr(
-        sys, "argv", ["dpsynth", "ledger", "show", "--ledger", f"sqlite:///{folder}/ledger.db"]
-    )
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert "survey" in capsys.readouterr().out
+    ended = dpsynth("ledger", "show", "--ledger", f"sqlite:///{released[2]}/ledger.db")
+    assert ended.code == 0 and "survey" in ended.out
 
 
 def test_statistics_are_near_the_respondents_own(released: tuple[Release, Codes, Path]) -> None:
@@ -184,9 +176,7 @@ def test_the_plan_forecasts_the_errors_that_come(released: tuple[Release, Codes,
         assert 0.5 < stated / expected[clique] < 1.5
 
 
-def test_the_plan_in_words_and_as_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_in_words_and_as_json(tmp_path: Path, dpsynth: Command) -> None:
     config = tmp_path / "survey.yaml"
     config.write_text(
         "trust: local\nprivacy: {epsilon: 1}\nlocal: {shuffled: {delta: 1.0e-6}}\ncolumns:\n"
@@ -194,11 +184,9 @@ def test_the_plan_in_words_and_as_json(
         "  age: {type: integer, min: 0, max: 9}\n"
     )
     for arguments in (["--detail"], ["--rows", "500", "--json"]):
-        monkeypatch.setattr(sys, "argv", ["dpsynth", "plan", str(config), *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0
-        said = capsys.readouterr().out
+        ended = dpsynth("plan", config, *arguments)
+        assert ended.code == 0
+        said = ended.out
         if "--json" in arguments:
             facts = json.loads(said)
             assert facts == json.loads(json.dumps(local_forecast(contract_for_file(config), 500)))

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from dpsynth.errors import DpsynthError, SourceError
 from dpsynth.wings.local.estimates import local_answers
-from dpsynth.wings.local.memory import Memory
-from dpsynth.wings.local.reporting import reports_of
+from dpsynth.wings.local.reporting import Memory, reports_of
 from dpsynth.wings.local.reports import Fault, Report, parsed, read_folder, write_reports
 from tests.examples import examples
 from tests.wings.local.collections import contract_for, respondents, texts_of

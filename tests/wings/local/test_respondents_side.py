@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import stat
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,15 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.cli.app import main
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, SourceError
 from dpsynth.wings.local import collecting
-from dpsynth.wings.local import memory as memory_module
+from dpsynth.wings.local import reporting as memory_module
 from dpsynth.wings.local.collecting import Side, collect_file, collect_record
 from dpsynth.wings.local.contract import Contract
-from dpsynth.wings.local.memory import Memory
-from dpsynth.wings.local.reporting import reports_of
+from dpsynth.wings.local.reporting import Memory, reports_of
 from dpsynth.wings.local.reports import Report, read_folder
+from tests.cli.here import Command
 from tests.wings.local.collections import COLUMNS, contract_for, respondents, spec_of, texts_of
 
 RECORD = {"sex": "F", "plan": "b", "age": "3"}
@@ -279,8 +277,8 @@ def test_nothing_raw_is_in_reports_memory_or_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Canaries: names of respondents, a number between bins, and texts that are no values."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DPSYNTH_MEMORY", str(tmp_path / "memory.jsonl"))
+    dpsynth, said = Command(tmp_path, monkeypatch, capfd), ""
     Path("survey.yaml").write_text(CONFIG)
     people = [f"canary-person-{i}" for i in range(40)]
     Path("records.csv").write_text(
@@ -302,12 +300,10 @@ def test_nothing_raw_is_in_reports_memory_or_messages(
         ["collect", "survey.yaml", "--answer", "city=canary-town"],
         ["collect", "survey.yaml", "--records", "records.csv", "--id", "city", "--cap", "0.5"],
     ):
-        monkeypatch.setattr(sys, "argv", ["dpsynth", *arguments])
-        with pytest.raises(SystemExit):
-            main()
-    said = capfd.readouterr()
+        ended = dpsynth(*arguments)
+        said += ended.out + ended.err
     left = b"".join(path.read_bytes() for path in [*Path("reports").iterdir(), Path("memory.jsonl")])
-    left += (said.out + said.err).encode()
+    left += said.encode()
     assert len(left) > 10_000
     for canary in (b"canary", b"48273", b"Rome-"):
         assert canary not in left

@@ -5,7 +5,6 @@ decides a report, and every bit comes from the operating system's cryptographic 
 """
 
 from dpsynth.wings.local.randomisers.choosing import best, protocol
-from dpsynth.wings.local.randomisers.odds import log_above, odds_within
-from dpsynth.wings.local.randomisers.randomiser import Answer, Randomiser
+from dpsynth.wings.local.randomisers.randomiser import Answer, Randomiser, log_above, odds_within
 
 __all__ = ["Answer", "Randomiser", "best", "log_above", "odds_within", "protocol"]

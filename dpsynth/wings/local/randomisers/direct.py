@@ -15,8 +15,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.wings.local.randomisers.coins import coins, dice
-from dpsynth.wings.local.randomisers.randomiser import Answer, Codes
+from dpsynth.wings.local.randomisers.randomiser import Answer, Codes, coins, dice
 
 TWO = 2
 _STEP = 2**48

@@ -18,9 +18,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.wings.local.randomisers.coins import dice
 from dpsynth.wings.local.randomisers.direct import DirectResponse
-from dpsynth.wings.local.randomisers.randomiser import Answer, Codes
+from dpsynth.wings.local.randomisers.randomiser import Answer, Codes, dice
 
 PRIME = 2**31 - 1
 """Modulus of the hash functions; no domain has as many cells."""

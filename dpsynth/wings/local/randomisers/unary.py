@@ -15,8 +15,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.wings.local.randomisers.coins import coins
-from dpsynth.wings.local.randomisers.randomiser import Answer, Codes
+from dpsynth.wings.local.randomisers.randomiser import Answer, Codes, coins
 
 _STEP = 2**48
 _BITS_A_BATCH = 2**22

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpsynth.pipeline.steps import Advance
-from dpsynth.wings.owner.assess.coded_table import CodedTable
+from dpsynth.pipeline.steps import advanced
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable
 
 _SEED = 7
 _MOST_ROWS = 100_000
@@ -110,7 +110,7 @@ def _share(mask: NDArray[np.bool_]) -> float:
     return float(mask.mean()) if len(mask) else 0.0
 
 
-def unseen_pairs(advance: Advance, real: CodedTable, synthetic: CodedTable) -> Unseen:
+def unseen_pairs(real: CodedTable, synthetic: CodedTable) -> Unseen:
     """Rows with a pair of values that a half of the private table doesn't have."""
     first, second = halves(real)
     rows = min(second.rows, synthetic.rows, _MOST_ROWS)
@@ -123,6 +123,6 @@ def unseen_pairs(advance: Advance, real: CodedTable, synthetic: CodedTable) -> U
         strange = [~np.isin(table.cells((a, b)), seen) for table in others]
         hit = [mask | more for mask, more in zip(hit, strange, strict=True)]
         found.append((a, b, _share(strange[0]), _share(strange[1])))
-        advance(done + 1, len(pairs))
+        advanced(done + 1, len(pairs))
     found.sort(key=lambda pair: pair[2] - pair[3])
     return Unseen(_share(hit[0]), _share(hit[1]), tuple(pair for pair in found[:8] if pair[3] > pair[2]))

@@ -32,20 +32,15 @@ from dpsynth.columns.slices import Slice
 from dpsynth.config import Spec
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import MemoryTable, as_texts
-from dpsynth.curator.csv_lines import BrokenRows
-from dpsynth.curator.loading import in_slice
-from dpsynth.curator.source import names_of
+from dpsynth.curator.loaded_rows import in_slice
+from dpsynth.curator.rows.csv_lines import BrokenRows
+from dpsynth.curator.rows.files import names_of
 from dpsynth.errors import DpsynthError, SourceError, StepFailed
 from dpsynth.pipeline.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
-from dpsynth.plan.occasion import Occasion, occasion_of
-from dpsynth.wings.owner.assess.column_findings import column_findings
-from dpsynth.wings.owner.assess.findings import TUNED, Finding
-from dpsynth.wings.owner.assess.obedience import ObedienceTally
-from dpsynth.wings.owner.assess.proposals import Proposal, about_rules, proposals
-from dpsynth.wings.owner.assess.row_sample import RowSample, TypedRows
-from dpsynth.wings.owner.assess.source_findings import source_findings
-from dpsynth.wings.owner.assess.tallies import ColumnTally, PersonTally
-from dpsynth.wings.owner.assess.unit_findings import UnitTally
+from dpsynth.pipeline.reservation import Occasion, occasion_of
+from dpsynth.wings.owner.assess.findings import TUNED, Finding, UnitTally, column_findings, source_findings
+from dpsynth.wings.owner.assess.proposals import ObedienceTally, Proposal, about_rules, proposals
+from dpsynth.wings.owner.assess.row_sample import ColumnTally, PersonTally, RowSample, TypedRows
 
 if TYPE_CHECKING:
     import pandas as pd

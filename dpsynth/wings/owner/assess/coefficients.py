@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column
 from dpsynth.wings.owner.assess.agreement import sampled
-from dpsynth.wings.owner.assess.coded_table import CodedTable, Numbers
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable, Numbers
 
 _MOST_ROWS = 50_000
 _MOST_LEVELS = 12

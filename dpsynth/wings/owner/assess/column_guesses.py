@@ -29,9 +29,8 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.number_texts import numbers_of, parse_numbers
 from dpsynth.columns.search import NumberSearch
 from dpsynth.config.files.form import FileForm
-from dpsynth.curator.contribution_bounding import Person, nobody
-from dpsynth.curator.loading import unit_codes
-from dpsynth.curator.source import names_a_person
+from dpsynth.curator.units import Person, nobody, unit_codes
+from dpsynth.wings.owner.assess.column_names import names_a_person
 from dpsynth.wings.owner.assess.identifier_forms import Form
 from dpsynth.wings.owner.assess.moment_guesses import clock_or_day_guess, moment_guess, with_one_unit
 from dpsynth.wings.owner.assess.number_guesses import Guess, is_whole, number_guess

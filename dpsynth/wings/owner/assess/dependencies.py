@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.search import PrefixSearch
-from dpsynth.wings.owner.assess.candidates import FEWEST, SHARE, Candidate, apart, written
+from dpsynth.wings.owner.assess.relations import FEWEST, SHARE, Candidate, apart, written
 from dpsynth.wings.owner.assess.row_sample import TypedRows
 
 _LEAST_CHANCE = 0.005

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique
-from dpsynth.pipeline.steps import Advance
-from dpsynth.wings.owner.assess.coded_table import CodedTable
+from dpsynth.pipeline.steps import advanced
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable
 
 TRIPLES = 200
 """Largest number of triples of columns in the k-marginal score."""
@@ -70,13 +70,13 @@ def column_distances(real: CodedTable, synthetic: CodedTable) -> tuple[Distance,
     return tuple(distance(real, synthetic, (column.name,)) for column in real.columns)
 
 
-def pair_distances(advance: Advance, real: CodedTable, synthetic: CodedTable) -> tuple[Distance, ...]:
+def pair_distances(real: CodedTable, synthetic: CodedTable) -> tuple[Distance, ...]:
     """The distances of all pairs of columns."""
     pairs = list(combinations([column.name for column in real.columns], 2))
     found = []
     for done, pair in enumerate(pairs):
         found.append(distance(real, synthetic, pair))
-        advance(done + 1, len(pairs))
+        advanced(done + 1, len(pairs))
     return tuple(found)
 
 
@@ -99,7 +99,7 @@ class MarginalScore:
     worst: tuple[Distance, ...]
 
 
-def marginal_score(advance: Advance, real: CodedTable, synthetic: CodedTable) -> MarginalScore | None:
+def marginal_score(real: CodedTable, synthetic: CodedTable) -> MarginalScore | None:
     """The k-marginal score with k = 3; None with fewer than three columns."""
     names = [column.name for column in real.columns]
     if len(names) < 3:
@@ -108,7 +108,7 @@ def marginal_score(advance: Advance, real: CodedTable, synthetic: CodedTable) ->
     found = []
     for done, triple in enumerate(triples):
         found.append(distance(real, synthetic, triple))
-        advance(done + 1, len(triples))
+        advanced(done + 1, len(triples))
     return MarginalScore(
         triples=len(triples),
         all_of_them=len(triples) == comb(len(names), 3),

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from dpsynth.bundle import compute_statistics
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.config.statistic_kinds import Asked, Correlation, Count, Grouped, Quantiles
 from dpsynth.statistics.computations import grouped_counts
-from dpsynth.statistics.provenance import ANSWERS_ALONE, Sources
-from dpsynth.wings.owner.assess.coded_table import CodedTable
+from dpsynth.statistics.sources import Sources
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable
 
 Numbers = NDArray[np.float64]
 
@@ -66,9 +66,10 @@ def exact_figures(real: CodedTable, asked: Asked) -> Numbers | None:
         asked: the statistic.
     """
     direct = ExactCounts(real)
-    columns = {column.name: column for column in real.columns}
+    sources = Sources(real.columns, direct, direct)
+    columns = sources.named
     if isinstance(asked, Grouped) and asked.condition is not None:
-        table = grouped_counts(asked, Sources(columns, direct, direct, (), ANSWERS_ALONE))
+        table = grouped_counts(asked, sources)
         if table.where.cut:
             return None
         used = table.weights(table.where, "share").reshape(-1)[real.cells(asked.columns)] > 0
@@ -79,7 +80,7 @@ def exact_figures(real: CodedTable, asked: Asked) -> Numbers | None:
         return _of_groups(real, columns, asked, used)
     if isinstance(asked, Correlation) and known:
         return np.array([_correlation(real, columns, pair) for pair in asked.cliques])
-    found = compute_statistics([asked], real.columns, direct, direct, ())[-1].table
+    found = compute_statistics([asked], sources)[-1].table
     return np.asarray(found["estimate"].to_numpy(), dtype=np.float64)
 
 

@@ -7,22 +7,20 @@ through bins can't be counted again here.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.bundle import restore
+from dpsynth.bundle.manifest import Statistic
 from dpsynth.columns.domain import Clique
-from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, request_of
 from dpsynth.errors import ConfigError
-from dpsynth.wings.owner.assess.coded_table import CodedTable
 from dpsynth.wings.owner.assess.exact_statistics import exact_figures
-from dpsynth.wings.owner.assess.owned_bundle import OwnedBundle
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable, OwnedBundle
 
 _MISSES_SHOWN = 12
 _NOISE = "noise"
@@ -109,26 +107,27 @@ def interval_coverage(bundle: OwnedBundle, real: CodedTable, made: CodedTable) -
         real: the rows that it used.
         made: its synthetic table.
     """
-    listed = cast(list[Mapping[str, object]], bundle.manifest["statistics"])
     compared, left_out = list[_Compared](), list[str]()
-    for described in listed:
-        one = _compared(bundle, real, described)
+    for stated in bundle.facts.statistics:
+        one = _compared(bundle, real, stated)
         compared += one
         if not one:
-            left_out.append(str(described["file"]))
+            left_out.append(stated.file)
     groups = dict.fromkeys((one.kind, one.basis) for one in compared)
     of_exam = exam_coverage(bundle, real, made)
     found = (_coverage([c for c in compared if (c.kind, c.basis) == group]) for group in groups)
     return Coverages((*found, *([] if of_exam is None else [of_exam])), tuple(left_out))
 
 
-def _compared(bundle: OwnedBundle, real: CodedTable, described: Mapping[str, object]) -> list[_Compared]:
+def _compared(bundle: OwnedBundle, real: CodedTable, stated: Statistic) -> list[_Compared]:
     """A table of statistics, in parts of one basis and claim each; none where it can't be counted again."""
-    kind, clique = str(described["kind"]), tuple(cast(list[str], described["columns"]))
-    asked = _asked(kind, clique, described.get("asked"))
-    if asked is None or not set(clique) <= real.codes.keys():
+    try:
+        asked = stated.request
+    except ConfigError:
+        asked = None
+    if asked is None or not set(stated.columns) <= real.codes.keys():
         return []
-    table = _read(bundle.public / str(described["file"]))
+    table = _read(bundle.public / stated.file)
     exact = exact_figures(real, asked)
     if exact is None or len(exact) != table.num_rows or not {"low", "high"} <= set(table.column_names):
         return []
@@ -137,35 +136,19 @@ def _compared(bundle: OwnedBundle, real: CodedTable, described: Mapping[str, obj
     cells = np.broadcast_to(cells, exact.shape)
     wide = _numbers(table["grouping_error"]) if "grouping_error" in table.column_names else 0 * exact
     low, high, bases = _numbers(table["low"]), _numbers(table["high"]), _bases(table)
-    title = str(described["title"])
     return [
-        _Compared(kind, basis, title, tuple(cells[at]), exact[at], low[at], high[at], wide[at])
+        _Compared(stated.kind, basis, stated.title, tuple(cells[at]), exact[at], low[at], high[at], wide[at])
         for basis in dict.fromkeys(bases.tolist())
         for at in [np.flatnonzero(bases == basis)]
     ]
 
 
-def _asked(kind: str, clique: Clique, written: object) -> Asked | None:
-    """The request for a published table; None for a kind of another version."""
-    if written is not None:
-        try:
-            return request_of(written)
-        except ConfigError:
-            return None
-    if kind in ("one_way", "crosstab"):
-        return Crosstab(crosstab=clique)
-    if kind != "mean":
-        return None
-    *groups, column = clique
-    return Mean(mean=column, by=tuple(groups)) if groups else Mean(mean=column)
-
-
 def exam_coverage(bundle: OwnedBundle, real: CodedTable, made: CodedTable) -> Coverage | None:
     """The coverage of the exam's limits: its errors beside the exact ones; None without an exam."""
-    path, facts = bundle.public / "exam.csv", cast(Mapping[str, int] | None, bundle.manifest.get("exam"))
+    path, facts = bundle.public / "exam.csv", bundle.facts.exam
     if facts is None or not path.is_file():
         return None
-    table, rows = _read(path), int(facts["rows"])
+    table, rows = _read(path), facts.rows
     names = [name for name in table.column_names if name.startswith("column_")]
     cliques = [tuple(filter(None, row.values())) for row in table.select(names).to_pylist()]
     if any(not set(clique) <= real.codes.keys() for clique in cliques):

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.columns.calendar_codec import UNITS, unit_number
+from dpsynth.columns.calendar import UNITS, unit_number
 from dpsynth.columns.moment_formats import HHMM, ISO, MomentFormat, MomentKind, Moments
 from dpsynth.wings.owner.assess.number_guesses import Guess, is_whole
 from dpsynth.wings.owner.assess.reach import Reach

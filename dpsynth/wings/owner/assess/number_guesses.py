@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 from math import floor, log10
 
 from dpsynth.columns.number_texts import NumberFormat
-from dpsynth.curator.source import calendar_ends
+from dpsynth.wings.owner.assess.column_names import calendar_ends
 from dpsynth.wings.owner.assess.reach import Reach
 
 Plain = str | int | bool | Decimal | None | list[str | int] | dict[str, str] | dict[str, Decimal]

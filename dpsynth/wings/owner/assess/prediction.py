@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.column import Column
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.assess.agreement import halves, sampled
-from dpsynth.wings.owner.assess.coded_table import CodedTable
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable
 from dpsynth.wings.owner.assess.propensity import codes_of, nominal
 
 if TYPE_CHECKING:

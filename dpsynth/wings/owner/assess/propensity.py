@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.wings.owner.assess.agreement import sampled
-from dpsynth.wings.owner.assess.coded_table import CodedTable
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable
 
 _MOST_ROWS = 20_000
 """Largest number of rows of each table."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpsynth.wings.owner.assess.coded_table import CodedTable, Numbers
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable, Numbers
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 _FEWEST = 3

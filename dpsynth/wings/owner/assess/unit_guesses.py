@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsynth.curator.source import Whose, named_whose
+from dpsynth.wings.owner.assess.column_names import Whose, named_whose
 from dpsynth.wings.owner.assess.identifier_forms import FREE_TEXT, NAMES, Form, form_of
 
 MOST_SAMPLED = 20_000

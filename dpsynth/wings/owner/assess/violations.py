@@ -19,12 +19,12 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.expression import references
 from dpsynth.columns.formulas import Operand, value_of
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.rules import Checks, RuleRefused, rules_of
 from dpsynth.columns.rules.grids import partners
 from dpsynth.columns.rules.rule import Rules, Sum, Tie
 from dpsynth.errors import DpsynthError
-from dpsynth.wings.owner.assess.coded_table import CodedTable
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ on. Declared in the next configuration they cost nothing, and all releases have 
 
 from __future__ import annotations
 
-from dpsynth.config.published_columns import declared_from
+from dpsynth.columns.public_schema import declared_from
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter.documents import Mapping, mapping
 from dpsynth.wings.owner.starter.fitting import first_fit, fitted

@@ -10,7 +10,8 @@ import json
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from dpsynth.config.yaml_reader import Value, parse_yaml
+from dpsynth.columns.section import Value
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
 
 MAX_JSON_BYTES = 5_000_000

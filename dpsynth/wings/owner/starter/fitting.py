@@ -13,8 +13,8 @@ from typing import cast
 from pydantic import TypeAdapter, ValidationError
 
 from dpsynth.columns.column import Column
-from dpsynth.config.columns import KINDS, ColumnSpec
-from dpsynth.config.declaration import Declared
+from dpsynth.columns.declaration import Declared
+from dpsynth.columns.kinds import KINDS, ColumnSpec
 from dpsynth.wings.owner.starter.sketch import STUB, Sketch
 
 _GRAMMAR: TypeAdapter[ColumnSpec] = TypeAdapter(ColumnSpec)

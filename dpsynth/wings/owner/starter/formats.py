@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpsynth.columns.section import one_of
 from dpsynth.config.files.form import named_form
 from dpsynth.config.grammar import MAX_COLUMNS
-from dpsynth.config.section import one_of
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter import (
     bundle_manifest,

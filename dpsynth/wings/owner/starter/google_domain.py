@@ -6,8 +6,8 @@ only one kind has: possible_values, min_value, max_tokens, default_value.
 
 from __future__ import annotations
 
-from dpsynth.config.declaration import Declared
-from dpsynth.config.yaml_reader import Value
+from dpsynth.columns.declaration import Declared
+from dpsynth.columns.section import Value
 from dpsynth.wings.owner.starter.documents import Mapping, mapping
 from dpsynth.wings.owner.starter.fitting import first_fit, fitted
 from dpsynth.wings.owner.starter.sketch import Draft, Sketch

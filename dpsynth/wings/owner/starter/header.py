@@ -1,15 +1,18 @@
-"""A table's header: the first line of a CSV file, the first row of a sheet, or the schema of a Parquet file.
+"""The names of a table's columns, from its header: of a CSV file, a sheet, a Parquet file or a data frame.
 
-Invariant: only the header is read. Where the first line has two cells at most, and may be a title, some lines
-more are read to find the header. A line that is a row of values rather than a header is refused without
-quoting it.
+A type that says more than the texts of its cells is kept; numbers, categories and texts are left to the look
+at the cells.
+
+Invariant: only the header is read. Where the first line of a file has two cells at most, and may be a title,
+some lines more are read to find the header. A line that is a row of values rather than a header is refused
+without quoting it.
 """
 
 from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -17,8 +20,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
+from dpsynth.columns.declaration import Declared
 from dpsynth.columns.number_texts import is_number
-from dpsynth.config.declaration import Declared
 from dpsynth.config.files.form import (
     KINDS,
     SEPARATORS,
@@ -37,8 +40,10 @@ from dpsynth.wings.owner.starter.fitting import fitted
 from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch
 
 FORMATS = KINDS
+
 _MOST_TITLES = 30
 """Lines among which the header is looked for."""
+
 _NARROW = 2
 """Most cells of a line that may be a title."""
 
@@ -230,3 +235,38 @@ def declared_of(kind: pa.DataType) -> Declared | None:
     if pa.types.is_dictionary(kind):
         return {"type": "category", "values": None}
     return None
+
+
+_LEFT_TO_THE_LOOK = frozenset({"integer", "number", "category"})
+
+
+def draft_in_memory(names: Sequence[str], types: Mapping[str, pa.DataType]) -> Draft:
+    """A stub for each column, with its type if that is known.
+
+    Args:
+        names: names of the columns.
+        types: Arrow types of some of them.
+
+    Raises:
+        SourceError: there is no column with a name of its own, or there are too many.
+    """
+    counted = Counter(names)
+    usable = [name for name in names if name and counted[name] == 1]
+    if not usable:
+        raise SourceError("The table in memory has no column with a name of its own.")
+    if len(usable) > MAX_COLUMNS:
+        raise SourceError(
+            f"The table in memory has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. "
+            "Give a table of the columns that matter."
+        )
+    found = ((name, _declared(types[name]) if name in types else None) for name in usable)
+    columns = tuple(fitted(Sketch(name, dict(declared or STUB))) for name, declared in found)
+    origin = ["The names and types of the columns of a table in memory were read."]
+    if len(usable) < len(names):
+        origin.append("Columns without a name, or with that of another column, were left out.")
+    return Draft(tuple(origin), columns, described=False)
+
+
+def _declared(kind: pa.DataType) -> Declared | None:
+    declared = declared_of(kind)
+    return None if declared is None or declared["type"] in _LEFT_TO_THE_LOOK else declared

@@ -5,8 +5,7 @@ Its tables hold codes from 0. They are read as whole numbers, one cell a code.
 
 from __future__ import annotations
 
-from dpsynth.config.bins import MAX_DOMAIN_SIZE, ONE_A_VALUE
-from dpsynth.config.declaration import Declared
+from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, ONE_A_VALUE, Declared
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter.documents import Mapping, shown
 from dpsynth.wings.owner.starter.fitting import fitted

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dpsynth.config.declaration import Declared
-from dpsynth.config.yaml_reader import Value
+from dpsynth.columns.declaration import Declared
+from dpsynth.columns.section import Value
 from dpsynth.wings.owner.starter.documents import Mapping, mapping, shown
 from dpsynth.wings.owner.starter.fitting import fitted
 from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch

@@ -6,9 +6,9 @@ that SDV calls personal (names, addresses, card numbers), become identifiers, wh
 
 from __future__ import annotations
 
+from dpsynth.columns.declaration import Declared
 from dpsynth.columns.moment_formats import ISO
-from dpsynth.config.declaration import Declared
-from dpsynth.config.yaml_reader import Value
+from dpsynth.columns.section import Value
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter.documents import Mapping, mapping, picked, shown
 from dpsynth.wings.owner.starter.fitting import first_fit, fitted

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
-from dpsynth.config.declaration import Declared
+from dpsynth.columns.declaration import Declared
+from dpsynth.columns.section import Value
 from dpsynth.config.files import FileForm
-from dpsynth.config.yaml_reader import Value
 
 LOOKED = (
     "What stands here was guessed from the private table itself, so it is a private fact: bounds that were "

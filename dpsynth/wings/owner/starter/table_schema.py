@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import cast
 
+from dpsynth.columns.declaration import Declared
 from dpsynth.columns.moment_formats import ISO, MomentKind
-from dpsynth.config.declaration import Declared
+from dpsynth.columns.section import Value
 from dpsynth.config.files.form import SEPARATORS, FileForm
-from dpsynth.config.yaml_reader import Value
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter.documents import Mapping, mapping, picked, sequence, shown
 from dpsynth.wings.owner.starter.fitting import first_fit, fitted

@@ -10,10 +10,10 @@ from decimal import Decimal, InvalidOperation
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.columns.declaration import Declared
 from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind
-from dpsynth.columns.text_codec import alphabets, texts_of
-from dpsynth.config.declaration import Declared
-from dpsynth.config.yaml_reader import Value
+from dpsynth.columns.section import Value
+from dpsynth.columns.text import alphabets, texts_of
 from dpsynth.wings.owner.starter.documents import shown
 
 _LARGEST = 10**15

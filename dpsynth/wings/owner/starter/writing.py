@@ -14,9 +14,9 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import cast
 
+from dpsynth.columns.section import Value
 from dpsynth.config.files.form import SEPARATORS, FileForm, named_form, usual_name
 from dpsynth.config.grammar import release_named
-from dpsynth.config.yaml_reader import Value
 from dpsynth.wings.owner.starter.documents import shown
 from dpsynth.wings.owner.starter.sketch import Draft, Sketch
 

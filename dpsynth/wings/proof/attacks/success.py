@@ -14,9 +14,9 @@ import numpy as np
 from scipy import stats
 
 from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.composition import group_amount
 from dpsynth.accounting.events import Guarantee
-from dpsynth.accounting.loss_pairs import LEVEL, limits, right_at_most
-from dpsynth.accounting.neighbours import group_amount
+from dpsynth.wings.proof.loss_pairs import LEVEL, limits, right_at_most
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from functools import partial
 from math import isqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpsynth.accounting.events import Guarantee
+from dpsynth.bundle.manifest import KAnonymous, Manifest
 from dpsynth.bundle.recipient.bundle import Bundle, open_bundle
 from dpsynth.bundle.recipient.more_rows import more_rows
 from dpsynth.columns.column import Column, codes_of, each_once
@@ -136,12 +136,12 @@ def world_of(on: Path, choice: Choice, rng: np.random.Generator) -> World:
     """
     if on.is_dir():
         bundle = open_bundle(on)
-        if not bundle.central:
+        if not bundle.facts.central:
             raise _of_the_local_model(on)
         layout = bundle.rows.layout
         drawn = pa.concat_tables(more_rows(bundle, choice.rows, None, int(rng.integers(2**31))))
         codes = _codes(layout.columns, layout.texts(drawn))
-        return _world(f"release {bundle.manifest['release']}", bundle, codes, choice, made_up=False)
+        return _world(f"release {bundle.facts.release}", bundle, codes, choice, made_up=False)
     spec = load(on)
     if spec.trust == "local":
         raise _of_the_local_model(on)
@@ -171,12 +171,11 @@ def _of_the_local_model(on: Path) -> ConfigError:
 
 
 def _world(title: str, bundle: Bundle, codes: Mapping[str, Codes], choice: Choice, *, made_up: bool) -> World:
-    manifest = bundle.manifest
+    facts = bundle.facts
     columns = {column.name: column for column in bundle.layout.columns}
-    counted, unit_rows = _counted(manifest)
-    view = (manifest.get("views") or {}).get("k_anonymous") or {}
+    counted, unit_rows = _counted(facts)
+    view = None if facts.views is None else facts.views.k_anonymous
     quasi, sensitive = _roles(columns, counted, choice, view)
-    keys = ("epsilon", "delta", "rho", "unit", "neighbours", "accountant", "mu", "approximate_delta")
     return World(
         title=title,
         made_up=made_up,
@@ -184,25 +183,25 @@ def _world(title: str, bundle: Bundle, codes: Mapping[str, Codes], choice: Choic
         codes=codes,
         counted=counted,
         unit_rows=unit_rows,
-        guarantee=Guarantee(**{key: manifest["guarantee"][key] for key in keys}),
+        guarantee=facts.composed,
         quasi_identifiers=quasi,
         sensitive=sensitive,
-        k=choice.k or int(view.get("k", K)),
+        k=choice.k or (K if view is None else view.k),
         hierarchies=tuple(_hierarchy(columns[name], view) for name in quasi),
     )
 
 
-def _counted(manifest: Mapping[str, Any]) -> tuple[tuple[Counted, ...], int]:
+def _counted(facts: Manifest) -> tuple[tuple[Counted, ...], int]:
     """The noisy tables of counts of a release, and the most rows of a unit."""
     found: list[Counted] = []
     rows = 1
-    exchanged = manifest["guarantee"]["neighbours"] == "replace_one"
-    for event in manifest["mechanisms"]:
-        if event["question"] not in ("marginal", "count") or event["mechanism"] not in _NOISES:
+    exchanged = facts.guarantee.neighbours == "replace_one"
+    for event in facts.mechanisms:
+        if event.question not in ("marginal", "count") or event.mechanism not in _NOISES:
             continue
-        noise, parameters = _NOISES[event["mechanism"]], event["parameters"]
-        clique = tuple(event["columns"] or ())
-        found.append(Counted(clique, noise, float(event["scale"])))
+        noise, parameters = _NOISES[event.mechanism], event.parameters
+        clique = event.columns or ()
+        found.append(Counted(clique, noise, event.scale or 0.0))
         if clique:
             # An exchanged unit moves twice as many rows.
             moved = parameters["l2_squared"] // (1 + exchanged) if noise == "gaussian" else 0
@@ -213,18 +212,18 @@ def _counted(manifest: Mapping[str, Any]) -> tuple[tuple[Counted, ...], int]:
 
 
 def _roles(
-    columns: Mapping[str, Column], counted: Sequence[Counted], choice: Choice, view: Mapping[str, Any]
+    columns: Mapping[str, Column], counted: Sequence[Counted], choice: Choice, view: KAnonymous | None
 ) -> tuple[tuple[str, ...], str]:
     """The quasi-identifiers and the sensitive column: as chosen, as published, or the first few."""
     for name in (*choice.quasi_identifiers, *filter(None, (choice.sensitive,))):
         if name not in columns:
             raise ConfigError(f"{name} is no column of the release: choose of {', '.join(columns)}.")
-    quasi = choice.quasi_identifiers or tuple(view.get("quasi_identifiers", ()))
+    quasi = choice.quasi_identifiers or (() if view is None else view.quasi_identifiers)
     asked = {name for c in counted for name in c.clique}
     able = [name for name in columns if name in asked and name not in quasi]
     numbers = [name for name in able if columns[name].centres is not None]
     by_size = sorted(numbers or able, key=lambda name: -columns[name].size)
-    sensitive = choice.sensitive or next(iter([*view.get("sensitive", ()), *by_size]), None)
+    sensitive = choice.sensitive or next(iter([*(() if view is None else view.sensitive), *by_size]), None)
     quasi = quasi or tuple(name for name in columns if name != sensitive)[:_QUASI_IDENTIFIERS]
     if sensitive is None or sensitive in quasi or sensitive not in asked or not quasi:
         raise ConfigError(
@@ -235,14 +234,14 @@ def _roles(
     return quasi, sensitive
 
 
-def _hierarchy(column: Column, view: Mapping[str, Any]) -> Hierarchy:
+def _hierarchy(column: Column, view: KAnonymous | None) -> Hierarchy:
     """The hierarchy of a quasi-identifier: its own cells, the level that was published, everything."""
-    published = view.get("generalised", {}).get(column.name)
+    published = None if view is None else view.generalised.get(column.name)
     whole = by_default(column)
-    if published is None or len(published["groups"]) != column.size:
+    if published is None or len(published.groups) != column.size:
         return whole
-    labels = tuple(dict.fromkeys(map(str, published["groups"])))
-    groups = np.array([labels.index(str(label)) for label in published["groups"]], np.int64)
+    labels = tuple(dict.fromkeys(published.groups))
+    groups = np.array([labels.index(label) for label in published.groups], np.int64)
     return Hierarchy(column.name, (whole.levels[0], Level(groups, labels), whole.levels[-1]))
 
 

@@ -22,21 +22,27 @@ from time import monotonic
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.accounting.loss_pairs import NormalPair, right_at_most
 from dpsynth.config import Spec
 from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.pipeline.inputs import inputs_of
+from dpsynth.pipeline.reservation import occasion_of
 from dpsynth.pipeline.steps import Advance, showing, unshown
-from dpsynth.plan.occasion import occasion_of
 from dpsynth.plan.plan import Plan
-from dpsynth.wings.proof.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss
-from dpsynth.wings.proof.audit.lower_bounds import LowerBound, lower_bound
+from dpsynth.wings.proof.audit.losses import (
+    DrawnNoise,
+    LowerBound,
+    drawn_noise,
+    exact_cost,
+    lower_bound,
+    many_distances,
+    transcript_loss,
+)
 from dpsynth.wings.proof.audit.made_up import MadeUpTable, extreme_pair, made_up, neighbours
-from dpsynth.wings.proof.audit.many_distances import many_distances
 from dpsynth.wings.proof.audit.membership import Sight, promising, scored, sight
 from dpsynth.wings.proof.audit.observed_door import Transcript
 from dpsynth.wings.proof.audit.replay import declared, faults, observe, replay, sensitivity
+from dpsynth.wings.proof.loss_pairs import NormalPair, right_at_most
 
 ROWS = 300
 """Default number of made-up rows."""

@@ -17,7 +17,7 @@ import numpy as np
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.rehearsal import made_up_table
-from dpsynth.plan.occasion import Occasion
+from dpsynth.pipeline.reservation import Occasion
 
 Row = tuple[str, ...]
 

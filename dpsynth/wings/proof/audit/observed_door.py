@@ -18,8 +18,8 @@ from dpsynth.accounting.events import RecordedEvent
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import OwnAnswer
 from dpsynth.curator import Curator, UnboundedCurator
+from dpsynth.curator.charging import Exact, PrivacyFilter
 from dpsynth.curator.journal import Answer, Lost, Question
-from dpsynth.curator.privacy_filter import Exact, PrivacyFilter
 
 ExactAnswer = NDArray[np.int64] | Mapping[str, int]
 """Exact integers, or the number of units of each value that may be named."""

@@ -17,15 +17,21 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, RecordedEvent
-from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.accounting.events import (
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    RecordedEvent,
+    SelectionEvent,
+    ThresholdEvent,
+)
 from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
 from dpsynth.pipeline import spine as pipeline
-from dpsynth.pipeline.answers import Measured
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.generating import FittedModel, SyntheticTable
 from dpsynth.pipeline.inputs import Inputs
+from dpsynth.pipeline.measured import Measured
 from dpsynth.pipeline.measuring import open_door
 from dpsynth.statistics.exam import Exam
 from dpsynth.wings.proof.audit.observed_door import Asked, ExactAnswer, Transcript, observers

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from dpsynth.wings.proof.audit.auditing import Attacked, Audit
-from dpsynth.wings.proof.audit.lower_bounds import LowerBound
+from dpsynth.wings.proof.audit.losses import LowerBound
 
 ASKED: Mapping[str, str] = {
     "marginal": "counts",

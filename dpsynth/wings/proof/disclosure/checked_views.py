@@ -9,14 +9,14 @@ Invariant: what a view shows is compared with the synthetic table, cell by cell.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.bundle.recipient.opened import MANIFEST, OpenedBundle
+from dpsynth.bundle.manifest import MANIFEST, KAnonymous, StatedViews
+from dpsynth.bundle.recipient.opened import OpenedBundle
 from dpsynth.bundle.recipient.rows_as_text import csv_texts, synthetic_codes, synthetic_texts
 from dpsynth.wings.proof.disclosure.keys import MOST_CELLS, Rounding
 from dpsynth.wings.proof.disclosure.linked_tables import LinkedTables, number_of_cells
@@ -34,20 +34,19 @@ from dpsynth.wings.proof.disclosure.views import (
 
 Fault = tuple[str, str]
 """A file and a sentence on what is wrong with it."""
-Facts = Mapping[str, Any]
 Places = NDArray[np.int64]
 Cells = NDArray[np.bool_]
 
 
 def checked_views(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     """Sentences on what was found to be right, and faults."""
-    views = bundle.manifest.get("views")
+    views = bundle.facts.views
     if views is None:
         return [], []
     try:
         codes = synthetic_codes(bundle)
         proven, faults = _counts(bundle, views, codes)
-        anonymous = views["k_anonymous"]
+        anonymous = views.k_anonymous
         if anonymous is not None:
             found = list(_k_anonymous(bundle, anonymous, codes))
             faults += found
@@ -57,32 +56,32 @@ def checked_views(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     return proven, faults
 
 
-def _anonymous_in_words(facts: Facts) -> str:
-    diverse = f", and {facts['l']} values of {', '.join(facts['sensitive'])}" if facts["sensitive"] else ""
+def _anonymous_in_words(view: KAnonymous) -> str:
+    diverse = f", and {view.l} values of {', '.join(view.sensitive)}" if view.sensitive else ""
     return (
-        f"In {facts['file']} each combination of {', '.join(facts['quasi_identifiers'])} is in {facts['k']} "
+        f"In {view.file} each combination of {', '.join(view.quasi_identifiers)} is in {view.k} "
         f"rows or more{diverse}. It adds nothing to the guarantee."
     )
 
 
-def _counts(bundle: OpenedBundle, views: Facts, codes: Codes) -> tuple[list[str], list[Fault]]:
-    listed: Sequence[Facts] = views["counts"]
+def _counts(bundle: OpenedBundle, views: StatedViews, codes: Codes) -> tuple[list[str], list[Fault]]:
+    listed = views.counts
     if not listed:
         return [], []
     columns = {column.name: column for column in bundle.layout.columns}
-    cliques = [tuple(facts["columns"]) for facts in listed]
+    cliques = [view.columns for view in listed]
     sizes = {name: column.size for name, column in columns.items()}
     if number_of_cells(cliques, sizes) > MOST_CELLS:
         return [], [(MANIFEST, "lists views of more cells than dpsynth writes.")]
     tables = tables_of(cliques, list(columns.values()), codes)
-    rounding = None if views["rounding"] is None else Rounding.model_validate(views["rounding"])
-    shown = shown_counts(tables, columns, rounding, bundle.manifest["release_id"])
+    rounding = None if views.rounding is None else Rounding.model_validate(views.rounding.model_dump())
+    shown = shown_counts(tables, columns, rounding, bundle.facts.release_id)
     hidden = np.zeros(len(tables.counts), np.bool_)
     seen = np.zeros(len(tables.counts), np.bool_)
     of_file: dict[str, Places] = {}
     faults: list[Fault] = []
-    for facts, clique in zip(listed, cliques, strict=True):
-        file = str(facts["file"])
+    for view, clique in zip(listed, cliques, strict=True):
+        file = view.file
         texts = csv_texts(bundle.folder / file)
         places = np.concatenate([cells_shown(part, clique, tables) for part in margins_shown(clique, tables)])
         labels = labels_shown(margins_shown(clique, tables), clique, columns)
@@ -93,12 +92,12 @@ def _counts(bundle: OpenedBundle, views: Facts, codes: Codes) -> tuple[list[str]
         empty = np.array([text == "" for text in counts], np.bool_)
         if [int(text) for text in counts if text] != shown[places[~empty]].tolist():
             faults.append((file, "has other counts than the synthetic table gives."))
-        if facts["counts_left_out"] != int(empty.sum()):
+        if view.counts_left_out != int(empty.sum()):
             faults.append((MANIFEST, f"counts the cells left out of {file} wrongly."))
         seen[places[~empty]] = True
         hidden[places[empty]] = True
         of_file[file] = places
-    below = views["suppress_below"]
+    below = views.suppress_below
     if not faults:
         faults = [
             (file, words)
@@ -130,45 +129,45 @@ def _at(tables: LinkedTables, places: Places, hidden: Cells, seen: Cells, below:
         yield f"shows a count from 1 to below {below}."
 
 
-def _k_anonymous(bundle: OpenedBundle, facts: Facts, codes: Codes) -> Iterator[Fault]:
-    file, texts = str(facts["file"]), csv_texts(bundle.folder / facts["file"])
-    quasi, sensitive = facts["quasi_identifiers"], facts["sensitive"]
+def _k_anonymous(bundle: OpenedBundle, view: KAnonymous, codes: Codes) -> Iterator[Fault]:
+    file, texts = view.file, csv_texts(bundle.folder / view.file)
+    quasi, sensitive = view.quasi_identifiers, view.sensitive
     rows = len(next(iter(texts.values())))
     groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, key in enumerate(zip(*(texts[name].to_pylist() for name in quasi), strict=True)):
         groups[key].append(row)
-    if any(len(members) < facts["k"] for members in groups.values()):
-        yield file, f"has a combination of quasi-identifiers in fewer than {facts['k']} rows."
+    if any(len(members) < view.k for members in groups.values()):
+        yield file, f"has a combination of quasi-identifiers in fewer than {view.k} rows."
     columns = {column.name: column for column in bundle.layout.columns}
     for name in sensitive:
         cells = columns[name].encode(texts[name])
-        if any(len(set(cells[members].tolist())) < facts["l"] for members in groups.values()):
-            yield file, f"has a group of equal rows with fewer than {facts['l']} values of {name}."
-    left_out = bundle.manifest["synthetic_rows"] - rows
-    if (facts["rows"], facts["rows_left_out"]) != (rows, left_out):
+        if any(len(set(cells[members].tolist())) < view.l for members in groups.values()):
+            yield file, f"has a group of equal rows with fewer than {view.l} values of {name}."
+    left_out = bundle.facts.synthetic_rows - rows
+    if (view.rows, view.rows_left_out) != (rows, left_out):
         yield MANIFEST, f"counts the rows of {file} wrongly."
-    if rows and left_out > facts["suppress_at_most"] * bundle.manifest["synthetic_rows"] + 1e-9:
+    if rows and left_out > view.suppress_at_most * bundle.facts.synthetic_rows + 1e-9:
         yield file, "leaves out more rows than the manifest allows."
-    yield from ((file, words) for words in _rows_wrong(bundle, facts, codes, texts))
+    yield from ((file, words) for words in _rows_wrong(bundle, view, codes, texts))
 
 
 def _rows_wrong(
-    bundle: OpenedBundle, facts: Facts, codes: Codes, texts: Mapping[str, pa.StringArray]
+    bundle: OpenedBundle, view: KAnonymous, codes: Codes, texts: Mapping[str, pa.StringArray]
 ) -> Iterator[str]:
     """Differences from the synthetic table, generalised as the manifest says, without groups too small."""
-    dropped = dropped_columns(bundle.layout, facts["quasi_identifiers"])
+    dropped = dropped_columns(bundle.layout, view.quasi_identifiers)
     whole = {name: text for name, text in synthetic_texts(bundle).items() if name not in dropped}
-    for name, level in facts["generalised"].items():
-        whole[name] = pa.array(level["groups"], pa.string()).take(pa.array(codes[name]))
-    keys = list(zip(*(whole[name].to_pylist() for name in facts["quasi_identifiers"]), strict=True))
+    for name, level in view.generalised.items():
+        whole[name] = pa.array(level.groups, pa.string()).take(pa.array(codes[name]))
+    keys = list(zip(*(whole[name].to_pylist() for name in view.quasi_identifiers), strict=True))
     members: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, key in enumerate(keys):
         members[key].append(row)
     good = {
         key
         for key, rows in members.items()
-        if len(rows) >= facts["k"]
-        and all(len(set(codes[name][rows].tolist())) >= facts["l"] for name in facts["sensitive"])
+        if len(rows) >= view.k
+        and all(len(set(codes[name][rows].tolist())) >= view.l for name in view.sensitive)
     }
     kept = pa.array([key in good for key in keys], pa.bool_())
     if list(texts) != list(whole) or any(texts[name] != whole[name].filter(kept) for name in whole):

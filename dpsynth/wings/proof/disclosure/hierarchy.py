@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.calendar_codec import CalendarCodec, unit_label, unit_number
+from dpsynth.columns.calendar import CalendarCodec, unit_label, unit_number
 from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 

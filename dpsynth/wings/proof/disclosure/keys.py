@@ -14,12 +14,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.columns.calendar_codec import UNITS, CalendarCodec
+from dpsynth.columns.calendar import UNITS, CalendarCodec
 from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.config.publication import Publish
-from dpsynth.config.section import (
+from dpsynth.columns.section import (
     EMPTY,
     Checked,
     Choice,
@@ -32,6 +31,7 @@ from dpsynth.config.section import (
     refused,
     unrepeated,
 )
+from dpsynth.config.publication import Publish
 from dpsynth.config.statistic_kinds import Asked, Count, Crosstab
 from dpsynth.wings.proof.disclosure import hierarchy as hierarchies
 from dpsynth.wings.proof.disclosure.hierarchy import Hierarchy, Tree

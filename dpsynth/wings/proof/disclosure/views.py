@@ -18,13 +18,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column
+from dpsynth.columns.derived import Derived
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import references
 from dpsynth.columns.finished_table import CodedRows
-from dpsynth.columns.layout import Derived, Layout, companion
+from dpsynth.columns.layout import Layout, companion
 from dpsynth.config.publication import Publish
-from dpsynth.statistics.provenance import file_name
-from dpsynth.statistics.tables import names_beside_figures
+from dpsynth.statistics.tables import file_name, names_beside_figures
 from dpsynth.wings.proof.disclosure.hierarchy import Hierarchy
 from dpsynth.wings.proof.disclosure.k_anonymity import Demand, Levels, generalised
 from dpsynth.wings.proof.disclosure.keys import KAnonymity, Rounding, cliques_of, k_anonymity_of, rounding_of

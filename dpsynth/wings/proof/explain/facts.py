@@ -11,15 +11,15 @@ from fractions import Fraction
 from functools import partial
 from math import exp, isinf, log, log1p
 
-from dpsynth.accounting.advanced import advanced_epsilon, largest_each, textbook_epsilon
 from dpsynth.accounting.amount import Amount, float_down, float_up
-from dpsynth.accounting.comparison import Composed, least, statements
-from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.composition import Cost, of_groups, other_relation
 from dpsynth.accounting.events import Guarantee
-from dpsynth.accounting.loss_pairs import LossPair, right_at_most
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
-from dpsynth.accounting.neighbours import of_groups, other_relation
+from dpsynth.ledger.views import Composed, least
+from dpsynth.wings.proof.accountants.advanced import advanced_epsilon, largest_each, textbook_epsilon
+from dpsynth.wings.proof.accountants.comparison import statements
 from dpsynth.wings.proof.explain.subjects import Subject
+from dpsynth.wings.proof.loss_pairs import LossPair, right_at_most
 
 ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0)

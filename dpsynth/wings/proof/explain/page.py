@@ -13,12 +13,12 @@ from typing import Any
 
 from jinja2 import Environment
 
-from dpsynth.accounting.loss_pairs import LossPair
 from dpsynth.figures import rounded_up
 from dpsynth.page_templates import environment
 from dpsynth.wings.proof.explain import words
 from dpsynth.wings.proof.explain.facts import posterior
 from dpsynth.wings.proof.explain.subjects import Subject
+from dpsynth.wings.proof.loss_pairs import LossPair
 
 _POINTS = 120
 _LEAST_DELTA = -12

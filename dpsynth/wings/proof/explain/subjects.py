@@ -14,10 +14,15 @@ from math import log, sqrt
 from pathlib import Path
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.comparison import Composed
-from dpsynth.accounting.cost import Cost, spent
+from dpsynth.accounting.composition import Cost, spent
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, Guarantee, LaplaceEvent, RecordedEvent
-from dpsynth.accounting.loss_pairs import (
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, measure_named
+from dpsynth.config import compiled, load
+from dpsynth.errors import ConfigError
+from dpsynth.ledger.views import Composed
+from dpsynth.plan.plan import make_plan, promised
+from dpsynth.strategy import strategy_of
+from dpsynth.wings.proof.loss_pairs import (
     AtomicPair,
     BoundedRangePair,
     ConcentratedBound,
@@ -26,12 +31,6 @@ from dpsynth.accounting.loss_pairs import (
     gaussian_entropy,
     laplace_entropy,
 )
-from dpsynth.accounting.measures import GDP, PURE, ZCDP, measure_named
-from dpsynth.config import compiled, load
-from dpsynth.errors import ConfigError
-from dpsynth.plan.plan import make_plan
-from dpsynth.plan.reservation import promised
-from dpsynth.strategy import strategy_of
 
 _CALL = re.compile(r"\s*([a-z_]+)\s*\(([^()]*)\)\s*")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?(/[0-9]+)?")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpsynth.accounting.comparison import NAMES, Comparable
 from dpsynth.figures import rounded_up
+from dpsynth.wings.proof.accountants.comparison import NAMES, Comparable
 
 Facts = Mapping[str, Any]
 """The facts of ``explain.facts``."""

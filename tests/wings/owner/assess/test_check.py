@@ -18,14 +18,15 @@ from pyarrow import parquet
 from dpsynth.columns.codec import Reading
 from dpsynth.config import from_mapping
 from dpsynth.config.files import FileForm
-from dpsynth.curator.contribution_bounding import person_codes, rows_kept
-from dpsynth.curator.loading import load_table
-from dpsynth.curator.source import read_batches
+from dpsynth.curator.loaded_rows import load_table
+from dpsynth.curator.rows.files import read_batches
+from dpsynth.curator.units import person_codes, rows_kept
 from dpsynth.errors import SourceError
 from dpsynth.pipeline.inputs import inputs_of, names_to_read
 from dpsynth.wings.owner.assess import checking
 from dpsynth.wings.owner.assess.repairs import shape
 from tests.examples import examples
+from tests.thinned import some
 from tests.wings.owner.assess.checked import Checks, about, csv_bytes
 from tests.wings.owner.assess.repeaters import PERSONS
 from tests.wings.owner.assess.repeaters import visits as visits_of
@@ -155,7 +156,7 @@ PROBLEMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", some(PROBLEMS, 15))
 def test_a_problem_is_named_and_the_config_that_is_proposed_reads_every_cell(checks, name):
     declared, cells, words, write = PROBLEMS[name]
     found = about(checks.of_column(declared, cells), "x")
@@ -279,7 +280,7 @@ PUBLISHED = {"sex": {"type": "category", "values": ["F", "M"]}}
 @pytest.mark.parametrize(
     "declared", [{}, {"f7": {"type": "category", "open": True}}], ids=["undeclared", "declared"]
 )
-@pytest.mark.parametrize("form", ["prefix", "mail", "name", "NHS", "UUID"])
+@pytest.mark.parametrize("form", some(["prefix", "mail", "name", "NHS", "UUID"], 3))
 def test_whoever_repeats_under_a_unit_of_rows_is_asked_about_and_is_no_column(checks, form, declared):
     table = visits_of(form, "f7")
     content = csv_bytes(list(table), list(zip(*(cells.to_pylist() for cells in table.values()), strict=True)))

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.here import Command, Ended
 from tests.release import canaries
 from tests.release.canaries import CANARIES, found_in, left_behind
-from tests.release.place import BY_PERSON, HEADER, Ended, Place, furnished, people
+from tests.release.place import BY_PERSON, HEADER, Place, furnished, people
 
 LOADED = (
     "import sys; sys.argv[0] = 'dpsynth'\n"
@@ -173,13 +174,7 @@ def test_a_check_ends_alike_whatever_a_cell_holds_and_sends_no_sign_to_the_termi
 
 def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> Ended:
     """The command run in this process."""
-    from dpsynth.cli.app import main
-
-    monkeypatch.setattr(sys, "argv", ["dpsynth", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    said = capsys.readouterr()
-    return Ended(int(str(stopped.value.code)), said.out, said.err)
+    return Command(Path.cwd(), monkeypatch, capsys)(*arguments)
 
 
 def test_a_table_that_can_not_be_read_ends_as_a_release_does(

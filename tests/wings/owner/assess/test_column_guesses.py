@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from dpsynth.config.columns import ColumnSpec
+from dpsynth.columns.kinds import ColumnSpec
 from dpsynth.wings.owner.assess import column_guesses as looking
 from dpsynth.wings.owner.assess.column_guesses import Unit, profile
 from dpsynth.wings.owner.assess.moment_guesses import default_unit, with_one_unit

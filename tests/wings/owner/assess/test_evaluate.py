@@ -11,28 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth.columns.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.numeric_codec import NumericCodec
-from dpsynth.columns.public_schema import public_schema
+from dpsynth.columns.numeric import NumericCodec
+from dpsynth.columns.public_schema import public_schema, published_layout
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.files import FileForm
-from dpsynth.config.published_columns import published_layout
 from dpsynth.config.statistic_kinds import request_of
 from dpsynth.errors import SourceError
-from dpsynth.pipeline.steps import silent
 from dpsynth.wings.owner.assess.agreement import agreement, halves, unseen_pairs
-from dpsynth.wings.owner.assess.coded_table import CodedTable, private_table, synthetic_table
 from dpsynth.wings.owner.assess.coefficients import regression
 from dpsynth.wings.owner.assess.distances import column_distances, distance, marginal_score, pair_distances
-from dpsynth.wings.owner.assess.evaluation import evaluate
+from dpsynth.wings.owner.assess.evaluation import evaluate, facts, page
 from dpsynth.wings.owner.assess.exact_statistics import exact_figures
 from dpsynth.wings.owner.assess.interval_coverage import interval_coverage
-from dpsynth.wings.owner.assess.owned_bundle import OwnedBundle
+from dpsynth.wings.owner.assess.owned_bundle import CodedTable, OwnedBundle, private_table, synthetic_table
 from dpsynth.wings.owner.assess.prediction import prediction
 from dpsynth.wings.owner.assess.propensity import propensity
 from dpsynth.wings.owner.assess.raw_values import correlations, raw_columns
-from dpsynth.wings.owner.assess.utility_files import facts, page
 from dpsynth.wings.owner.assess.violations import violations
 from tests.release.place import furnished, people, release
 from tests.release.test_every_type import COLUMNS as EVERY_TYPE
@@ -87,10 +83,10 @@ def test_the_score_of_triples_is_1000_for_the_same_table_and_0_for_one_that_has_
     other = replace(real, codes={**real.codes, "flag": 1 - real.codes["flag"]})
     zero = replace(real, codes={**real.codes, "flag": np.zeros(300, np.uint8)})
     ones = replace(zero, codes={**zero.codes, "flag": np.ones(300, np.uint8)})
-    assert marginal_score(silent, real, real).score == 1000.0
-    assert marginal_score(silent, zero, ones).score == pytest.approx(0.0)
-    assert 0 < marginal_score(silent, real, other).score < 1000
-    assert marginal_score(silent, real, real).all_of_them
+    assert marginal_score(real, real).score == 1000.0
+    assert marginal_score(zero, ones).score == pytest.approx(0.0)
+    assert 0 < marginal_score(real, other).score < 1000
+    assert marginal_score(real, real).all_of_them
 
 
 def test_classifiers_tell_strangers_and_not_samples_of_one_population() -> None:
@@ -112,7 +108,7 @@ def test_a_copy_of_real_rows_agrees_more_often_than_people_do_and_a_fresh_sample
         table(400, 7), codes={**table(400, 7).codes, "x": rng.integers(0, 25, 400).astype(np.uint8)}
     )
     assert agreement(real, fresh).synthetic < copied.synthetic - 0.05
-    assert unseen_pairs(silent, real, halves(real)[0]).synthetic == 0.0
+    assert unseen_pairs(real, halves(real)[0]).synthetic == 0.0
 
 
 def test_halves_keep_the_rows_of_a_person_together() -> None:
@@ -125,7 +121,7 @@ def test_halves_keep_the_rows_of_a_person_together() -> None:
 def test_unseen_pairs_are_found() -> None:
     real = table(2000, 1, slope=50.0)
     made = replace(real, codes={**real.codes, "flag": 1 - real.codes["flag"]})
-    found = unseen_pairs(silent, real, made)
+    found = unseen_pairs(real, made)
     assert found.synthetic > 0.8 and found.held_out < 0.05
     assert set(found.worst[0][:2]) == {"x", "flag"}
 
@@ -280,7 +276,7 @@ def test_the_rows_compared_are_those_that_the_release_used(precise: tuple[OwnedB
     counts = [c for c in coverages.found if c.kind in ("one_way", "crosstab")]
     assert sum(c.held for c in counts) >= 0.9 * sum(c.intervals for c in counts)
     (exam,) = [c for c in coverages.found if c.kind == "exam"]
-    assert exam.intervals == bundle.manifest["exam"]["marginals"]
+    assert exam.intervals == bundle.facts.exam.marginals
     # Next to no noise: each distance is within a row or two of the exact one.
     assert exam.held >= 0.7 * exam.intervals
     assert coverages.not_compared == ()
@@ -357,9 +353,9 @@ def test_hostile_names_and_labels_are_text_on_the_page(precise: tuple[OwnedBundl
     hostile = replace(
         whole,
         columns=column_distances(real, made),
-        pairs=pair_distances(silent, real, made),
-        score=marginal_score(silent, real, made),
-        unseen=unseen_pairs(silent, real, table(300, 2, slope=9.0)),
+        pairs=pair_distances(real, made),
+        score=marginal_score(real, made),
+        unseen=unseen_pairs(real, table(300, 2, slope=9.0)),
         violations=violations(COLUMNS, [HOSTILE], real, made),
         predictions=((HOSTILE, prediction(real, made, HOSTILE)), ("flag", prediction(real, made, "flag"))),
         regressions=((HOSTILE, None), ("flag", regression(real, made, "flag"))),

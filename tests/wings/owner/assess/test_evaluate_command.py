@@ -167,7 +167,11 @@ def test_a_mistake_is_told_in_one_paragraph(
         ({"rehearsal": True}, "is a rehearsal: its table was made up"),
         ({"columns": 3}, "is no manifest of a bundle: it is damaged."),
         ({"source": {"kind": "odt"}}, "source is no form of a file"),
-        ({"columns": [{"name": "x", "labels": ["a"]}]}, "has the column 'x', of no kind that is known"),
+        ({"columns": [{"name": "x", "labels": ["a"]}]}, "is no manifest of a bundle: it is damaged."),
+        (
+            {"columns": [{"name": "x", "type": "odd", "labels": ["a"], "missing": {"modelled": False}}]},
+            "has the column 'x', of no kind that is known",
+        ),
     ],
 )
 def test_a_manifest_that_does_not_serve_is_refused(

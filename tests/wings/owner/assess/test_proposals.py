@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.thinned import some
 from tests.wings.owner.assess.checked import Checks, about, csv_bytes
 
 ROWS = 2000
@@ -213,7 +214,7 @@ def checks(tmp_path):
     return Checks(tmp_path)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", some(TABLES, 5))
 def test_a_rule_that_the_table_keeps_is_proposed_and_pasted_it_loads_and_holds(checks, name):
     made, wanted = TABLES[name]
     found = checked(checks, made)
@@ -264,7 +265,7 @@ def noise(rng, rows=ROWS):
     return columns | {"id": {"type": "category", "open": True}}, cells
 
 
-@pytest.mark.parametrize("rows", [80, 300, ROWS])
+@pytest.mark.parametrize("rows", some([80, 300, ROWS], 1))
 def test_what_agrees_by_chance_is_not_proposed(checks, rows):
     assert not checked(checks, lambda rng: noise(rng, rows))
 

@@ -15,11 +15,12 @@ from dpsynth.wings.owner.assess.column_guesses import profile
 from dpsynth.wings.owner.assess.identifier_forms import form_of
 from dpsynth.wings.owner.assess.unit_guesses import Texts, Unit, identifier_form
 from tests.examples import examples
+from tests.thinned import some
 from tests.wings.owner.assess.repeaters import FORMS, PERSONS, texts, things, visits
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 9))
 def test_a_column_of_persons_is_the_unit_and_no_column_to_publish(form, named):
     column = FORMS[form][0] if named else "f7"
     table = visits(form, column)
@@ -30,7 +31,7 @@ def test_a_column_of_persons_is_the_unit_and_no_column_to_publish(form, named):
     assert found.columns[column] == {"type": "identifier"}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", some(range(3), 1))
 def test_things_that_repeat_are_no_persons(seed):
     table = texts(things(np.random.default_rng(seed), 10_000))
     found = profile([table], list(table))
@@ -38,7 +39,7 @@ def test_things_that_repeat_are_no_persons(seed):
     assert [name for name, guess in found.columns.items() if guess["type"] == "identifier"] == []
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", some(FORMS, 8))
 def test_a_row_for_each_person_stays_a_row(form):
     rng = np.random.default_rng(1)
     table = texts({FORMS[form][0]: FORMS[form][1](rng, PERSONS), "ward": rng.integers(1, 80, PERSONS)})

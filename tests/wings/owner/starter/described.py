@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpsynth.config.columns import ColumnSpec
+from dpsynth.columns.kinds import ColumnSpec
 
 VISITS_SCHEMA = """\
 {

@@ -6,8 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import dpsynth
+from dpsynth.columns.section import Value
 from dpsynth.config import Spec, from_mapping
-from dpsynth.config.yaml_reader import Value, parse_yaml
+from dpsynth.config.yaml_reader import parse_yaml
 
 ENDS = {
     "integer": (0, 1000),

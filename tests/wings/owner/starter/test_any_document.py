@@ -16,6 +16,7 @@ from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.wings.owner.starter import FORMATS, draft_of, fitting, starter_text
 from dpsynth.wings.owner.starter.writing import values_of
 from tests.examples import examples
+from tests.thinned import some
 from tests.wings.owner.starter import described
 from tests.wings.owner.starter.reviewing import filled
 
@@ -81,7 +82,7 @@ def ends_well(path, **options) -> bool:
 
 
 @pytest.mark.parametrize("times", [QUICK, pytest.param(MANY, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", described.ALL)
+@pytest.mark.parametrize("name", some(described.ALL, 5))
 def test_a_mutated_description_of_each_format_never_ends_in_a_traceback(name, times, tmp_path):
     document, rng = parsed(described.ALL[name]), random.Random(name)
     path, ended = tmp_path / "d.json", []

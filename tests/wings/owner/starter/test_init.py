@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from dpsynth.cli import app
 from dpsynth.errors import StepFailed
 from dpsynth.wings.owner.assess import profiling as guessing
 from dpsynth.wings.owner.assess.reach import FEWEST_UNITS
@@ -22,25 +19,13 @@ from tests.wings.owner.starter.reviewing import taken_over, to_review
 CANARY = "K4N4RY"
 
 
-@dataclass
-class Done:
-    """What a command printed."""
-
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
-def dpsynth(tmp_path, monkeypatch, capsys):
-    """Run the command in a folder of its own; what it printed, after it ended as expected."""
-    monkeypatch.chdir(tmp_path)
+def dpsynth(dpsynth):
+    """Run the command in a folder of its own; how it ended, which is as expected."""
 
     def run(*arguments, code=0):
-        monkeypatch.setattr(sys, "argv", ["dpsynth", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        done = Done(*capsys.readouterr())
-        assert ended.value.code == code, done.stderr
+        done = dpsynth(*arguments)
+        assert done.code == code, done.err
         return done
 
     return run
@@ -60,9 +45,9 @@ def people(extra=()):
 def test_a_header_alone_gives_a_starter_and_no_other_file(dpsynth, tmp_path):
     table(tmp_path, people())
     done = dpsynth("init", "visits.csv")
-    assert done.stdout.splitlines() == ["visits.yaml"]
+    assert done.out.splitlines() == ["visits.yaml"]
     assert {path.name for path in tmp_path.iterdir()} == {"visits.csv", "visits.yaml"}
-    assert "The header of visits.csv was read, its first line. No row of the table was read." in done.stderr
+    assert "The header of visits.csv was read, its first line. No row of the table was read." in done.err
     text = (tmp_path / "visits.yaml").read_text()
     assert text.startswith("# Started by `dpsynth init visits.csv`.") and "$schema" not in text
     assert set(taken_over(text)) == {"age", "city", "name"}
@@ -73,19 +58,19 @@ def test_neither_plan_nor_run_takes_a_starter_before_its_list_is_empty(dpsynth, 
     dpsynth("init", "visits.csv", "--look", "--out", "looked.yaml")
     for command in (["plan", "looked.yaml"], ["run", "looked.yaml", "--plain"], ["run", "looked.yaml"]):
         done = dpsynth(*command, code=2)
-        assert "review still lists privacy, columns.age, columns.city, columns.name." in done.stderr
+        assert "review still lists privacy, columns.age, columns.city, columns.name." in done.err
     assert not (tmp_path / "outputs").exists() and not (tmp_path / "ledger.db").exists()
     text = (tmp_path / "looked.yaml").read_text()
     assert to_review(text) == ["privacy", "columns.age", "columns.city", "columns.name"]
     (tmp_path / "looked.yaml").write_text(text[: text.index("review:")])
-    assert "3 columns of dataset visits" in dpsynth("plan", "looked.yaml").stdout
+    assert "3 columns of dataset visits" in dpsynth("plan", "looked.yaml").out
 
 
 def test_a_look_says_what_it_means_and_guesses_are_for_the_owners_eyes(dpsynth, tmp_path):
     table(tmp_path, people())
     done = dpsynth("init", "visits.csv", "--look")
-    assert "All rows of visits.csv were read." in done.stderr
-    assert "so it is a private fact" in done.stderr and "keep this file as you keep the table" in done.stderr
+    assert "All rows of visits.csv were read." in done.err
+    assert "so it is a private fact" in done.err and "keep this file as you keep the table" in done.err
     path = tmp_path / "visits.yaml"
     assert path.stat().st_mode & 0o777 == 0o600
     assert taken_over(path.read_text()) == {
@@ -131,7 +116,7 @@ def test_nothing_that_is_printed_depends_on_a_cell(printed):
     ):
         assert printed(people(extra)) == usual
     assert printed([]) == usual
-    assert CANARY not in usual.stdout + usual.stderr
+    assert CANARY not in usual.out + usual.err
 
 
 def test_a_print_of_what_was_guessed_is_caught(printed, monkeypatch):
@@ -161,8 +146,8 @@ def test_only_columns_with_gaps_are_looked_at(tmp_path):
 
 def test_a_look_at_no_table_is_refused(dpsynth, tmp_path):
     (tmp_path / "d.json").write_text(described.HOTEL_METADATA)
-    assert "--look needs the table" in dpsynth("init", "d.json", "--look", code=2).stderr
-    assert "There is no file visits.csv" in dpsynth("init", "visits.csv", code=4).stderr
+    assert "--look needs the table" in dpsynth("init", "d.json", "--look", code=2).err
+    assert "There is no file visits.csv" in dpsynth("init", "visits.csv", code=4).err
     assert not list(tmp_path.glob("*.yaml"))
 
 
@@ -170,15 +155,15 @@ def test_a_file_that_is_there_is_kept_and_the_table_is_not_looked_at_first(dpsyn
     (tmp_path / "visits.yaml").write_text("mine")
     table(tmp_path, people())
     done = dpsynth("init", "visits.csv", "--look", code=2)
-    assert "There is a file visits.yaml already, and it is kept." in done.stderr
-    assert "All rows" not in done.stderr
+    assert "There is a file visits.yaml already, and it is kept." in done.err
+    assert "All rows" not in done.err
     assert (tmp_path / "visits.yaml").read_text() == "mine"
 
 
 def test_a_starter_can_be_printed_and_nothing_else_is_then(dpsynth, tmp_path):
     (tmp_path / "domain.json").write_text(described.MBI_DOMAIN)
     done = dpsynth("init", "domain.json", "--out", "-")
-    assert taken_over(done.stdout) == described.MBI_DECLARED
+    assert taken_over(done.out) == described.MBI_DECLARED
     assert {path.name for path in tmp_path.iterdir()} == {"domain.json"}
 
 
@@ -186,7 +171,7 @@ def test_a_starter_can_be_printed_and_nothing_else_is_then(dpsynth, tmp_path):
 def test_a_schema_that_someone_has_printed_is_named_in_the_starter(dpsynth, tmp_path, place):
     table(tmp_path, people())
     (tmp_path / place).parent.mkdir(exist_ok=True)
-    (tmp_path / place).write_text(dpsynth("schema").stdout)
+    (tmp_path / place).write_text(dpsynth("schema").out)
     assert json.loads((tmp_path / place).read_text())["properties"]["review"]
     dpsynth("init", "visits.csv")
     head = (tmp_path / "visits.yaml").read_text().splitlines()[0]
@@ -197,7 +182,7 @@ def test_the_schema_of_a_checkout_is_named(dpsynth, tmp_path):
     dpsynth("example", "minimal", "--folder", tmp_path)
     table(tmp_path, people())
     done = dpsynth("init", "visits.csv", "--out", "configs/visits.yaml")
-    assert done.stdout.splitlines() == ["configs/visits.yaml"]
+    assert done.out.splitlines() == ["configs/visits.yaml"]
     head = (tmp_path / "configs" / "visits.yaml").read_text().splitlines()[0]
     assert head == "# yaml-language-server: $schema=../schemas/dpsynth.schema.json"
 
@@ -206,8 +191,7 @@ def test_a_folder_that_cannot_be_written_is_one_plain_error(dpsynth, tmp_path):
     table(tmp_path, people())
     done = dpsynth("init", "visits.csv", "--out", "absent/visits.yaml", code=1)
     assert (
-        done.stderr.splitlines()[-1]
-        == "Error: absent/visits.yaml can't be written: No such file or directory."
+        done.err.splitlines()[-1] == "Error: absent/visits.yaml can't be written: No such file or directory."
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpsynth.accounting.loss_pairs import limits, right_at_most
 from dpsynth.errors import DpsynthError
 from dpsynth.wings.proof.attacks import ATTACKS, page, play
 from dpsynth.wings.proof.attacks import games as games_module
@@ -21,6 +20,7 @@ from dpsynth.wings.proof.attacks.noise_draws import noise_draws
 from dpsynth.wings.proof.attacks.reconstruction import reconstruction, scale_within
 from dpsynth.wings.proof.attacks.success import presence_bound, value_bound
 from dpsynth.wings.proof.attacks.words import in_words
+from dpsynth.wings.proof.loss_pairs import limits, right_at_most
 from tests.chromium import faults, needs_chromium
 from tests.wings.proof.attacks.worlds import guarantee, pure, world
 

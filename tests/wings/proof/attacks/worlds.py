@@ -8,9 +8,9 @@ from math import sqrt
 import numpy as np
 
 from dpsynth.accounting.events import Guarantee
-from dpsynth.columns.category_codec import CategoryCodec
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.numeric_codec import NumericCodec
+from dpsynth.columns.numeric import NumericCodec
 from dpsynth.wings.proof.attacks.world import Counted, World
 from dpsynth.wings.proof.disclosure.hierarchy import by_default
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.config import from_mapping
 from dpsynth.pipeline.inputs import inputs_of
-from dpsynth.plan.occasion import occasion_of
+from dpsynth.pipeline.reservation import occasion_of
 from dpsynth.wings.proof.audit.made_up import MadeUpTable, extreme_pair, made_up, neighbours, rarest
 
 MAX_ROWS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.wings.proof.audit.lower_bounds import lower_bound
+from dpsynth.wings.proof.audit.losses import lower_bound
 from dpsynth.wings.proof.audit.membership import ATTACKS, Sight, promising, scored
 
 NAMES = ("a", "b", "c", "d")

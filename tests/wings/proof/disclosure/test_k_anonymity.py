@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from dpsynth.columns.column import Column
-from dpsynth.config.columns import ColumnSpec
+from dpsynth.columns.kinds import ColumnSpec
 from dpsynth.wings.proof.disclosure.hierarchy import EVERYTHING, Hierarchy, by_default
 from dpsynth.wings.proof.disclosure.k_anonymity import Demand, generalised
 from dpsynth.wings.proof.disclosure.keys import HierarchySpec

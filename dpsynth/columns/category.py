@@ -1,0 +1,566 @@
+"""Columns of named values: categories from a closed list or found privately, ordered or not, and booleans.
+
+Invariant: each value is written as it was declared, and that text, which no marker of missing cells shares,
+is read as this value.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count, islice
+from typing import Annotated, ClassVar, Literal, Self, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from dpsynth.columns.codec import (
+    INVALID,
+    Codec,
+    Codes,
+    Intervals,
+    Readings,
+    Texts,
+    Truths,
+    exact_texts,
+    readings_of,
+)
+from dpsynth.columns.column import MISSING_LABEL, Column, distinct_label
+from dpsynth.columns.declaration import (
+    EXPECTED_HELP,
+    MAX_DOMAIN_SIZE,
+    MISSING_HELP,
+    Declared,
+    Described,
+    Expected,
+    Missing,
+    Rule,
+    cell_text,
+    check_default,
+    check_texts,
+    column_of,
+    distinct_of,
+    markers_of,
+    value_labels,
+)
+from dpsynth.columns.expression import Kind
+from dpsynth.columns.number_texts import listed_numbers, parse_numbers
+from dpsynth.columns.search import ValueSearch
+from dpsynth.columns.section import (
+    EMPTY,
+    Checked,
+    Flag,
+    JsonSchema,
+    Section,
+    Text,
+    Value,
+    Whole,
+    refused,
+)
+
+_TRUTHS = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1,
+           "false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "off": 0}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CategoryCodec(Codec):
+    """A closed list of categories, with an optional cell for all others.
+
+    Values given as integers also match cells such as "3.0" and decode to integers. Ordered
+    texts decode to an Arrow dictionary that keeps their order.
+    """
+
+    values: tuple[str | int, ...]
+    other: str | None = None
+    ordered: bool = False
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The categories as text, then the label of all other values if it is not among them."""
+        texts = tuple(str(v) for v in self.values)
+        return texts if self.other is None or self.other in texts else (*texts, self.other)
+
+    @property
+    def _whole_numbers(self) -> bool:
+        return all(isinstance(v, int) for v in self.values)
+
+    @property
+    def kind(self) -> Kind:
+        """Whole numbers where every category is an integer, otherwise texts."""
+        return Kind("number" if self.arrow_type == pa.int64() else "text")
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """int64 where every category is an integer, otherwise string, or an ordered dictionary of them."""
+        if self._whole_numbers and self.other is None:
+            return pa.int64()
+        return pa.dictionary(pa.int32(), pa.string(), ordered=True) if self.ordered else pa.string()
+
+    @property
+    def closed(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The cell of all other values, if there is one."""
+        return () if self.other is None else (self.labels.index(self.other),)
+
+    @property
+    def schema(self) -> dict[str, object]:
+        """The order of the categories, and the label of all other values if there is one."""
+        return {"ordered": self.ordered} | ({} if self.other is None else {"other": self.other})
+
+    @cached_property
+    def centres(self) -> NDArray[np.float64] | None:
+        """The numbers that the categories are: integers, or texts such as "2,5 %" in an ordered list."""
+        if self.arrow_type == pa.int64():
+            return np.array(self.values, dtype=np.float64)
+        return listed_numbers(self.labels) if self.ordered else None
+
+    @property
+    def half_widths(self) -> NDArray[np.float64] | None:
+        """Zeros where the categories are numbers, otherwise None."""
+        return None if self.centres is None else np.zeros(len(self.values))
+
+    @property
+    def cell_values(self) -> Intervals | Texts:
+        """The categories, as numbers where all are integers."""
+        if self.centres is None or self.arrow_type != pa.int64():
+            return exact_texts(self.labels)
+        return Intervals(self.centres, self.centres)
+
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """Position of each text in the list; unknown texts to ``other`` or INVALID."""
+        found = pc.index_in(texts, pa.array(self.labels, pa.string()))
+        codes = found.fill_null(INVALID).to_numpy(zero_copy_only=False).astype(np.int64)
+        if self._whole_numbers:
+            numbers = parse_numbers(texts)
+            order = np.argsort(np.array(self.values, dtype=np.float64), kind="stable")
+            ranked = np.array(self.values, dtype=np.float64)[order]
+            spot = np.minimum(np.searchsorted(ranked, numbers), len(ranked) - 1)
+            codes = np.where((codes == INVALID) & (ranked[spot] == numbers), order[spot], codes)
+        if self.other is not None:
+            present = ~np.asarray(texts.is_null())
+            codes = np.where((codes == INVALID) & present, self.labels.index(self.other), codes)
+        return np.asarray(codes, dtype=np.int64)
+
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Categories; a text outside the list stands for all others where these have a cell."""
+        codes = self.encode(texts)
+        values = pa.array(self.values if self.arrow_type == pa.int64() else self.labels)
+        return values.take(pa.array(codes, mask=codes == INVALID))
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """OTHER for texts outside the list; a text that is the label of all others is a value."""
+        return readings_of(self.encode(texts), texts, self.labels, self.other)
+
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """The category of each code."""
+        del rng
+        if self.arrow_type == pa.int64():
+            return pa.array(self.values, pa.int64()).take(pa.array(codes))
+        labels = pa.array(self.labels, pa.string())
+        if self.ordered:
+            return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), labels, ordered=True)
+        return labels.take(pa.array(codes))
+
+    def text(self, values: pa.Array) -> pa.StringArray:
+        """The category as text."""
+        return pc.cast(values, pa.string())
+
+
+@dataclass(frozen=True)
+class BooleanCodec(Codec):
+    """False and true, written as two declared texts; usual spellings of both are read."""
+
+    false: str = "false"
+    true: str = "true"
+
+    @property
+    def kind(self) -> Kind:
+        """Truth values."""
+        return Kind("truth")
+
+    @property
+    def closed(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def schema(self) -> dict[str, object]:
+        """Empty: the labels are all of it."""
+        return {}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The two texts, false first."""
+        return (self.false, self.true)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """bool."""
+        return pa.bool_()
+
+    @property
+    def centres(self) -> NDArray[np.float64]:
+        """0 and 1, so that a mean is a share."""
+        return np.array([0.0, 1.0])
+
+    @property
+    def half_widths(self) -> NDArray[np.float64]:
+        """Zeros."""
+        return np.zeros(2)
+
+    @property
+    def cell_values(self) -> Truths:
+        """False and true."""
+        return Truths(np.array([False, True]))
+
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """0 or 1; the declared texts first, then the usual spellings in any case."""
+        # Arrow and Python lower some letters differently, so one of them lowers both sides.
+        false, true = pc.utf8_lower(pa.array([self.false, self.true])).to_pylist()
+        spellings = _TRUTHS | {false: 0, true: 1}
+        lower = pc.utf8_lower(texts)
+        found = pc.index_in(lower, pa.array(list(spellings), pa.string()))
+        truth = np.array([*spellings.values(), INVALID], dtype=np.int64)
+        spelt = found.fill_null(len(spellings)).to_numpy(zero_copy_only=False)
+        return np.asarray(truth[spelt], dtype=np.int64)
+
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Truths."""
+        codes = self.encode(texts)
+        return pa.array(codes == 1, pa.bool_(), mask=codes == INVALID)
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """VALUE or NONE."""
+        return readings_of(self.encode(texts), texts, self.labels)
+
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """True where the code is 1."""
+        del rng
+        return pa.array(codes == 1, pa.bool_())
+
+    def text(self, values: pa.Array) -> pa.StringArray:
+        """The declared texts."""
+        return pc.if_else(values, self.true, self.false)
+
+
+_LARGEST_INTEGER = 10**15
+
+DEFAULT_MOST = 100
+
+OTHER = "other"
+"""Default label of all values that were not found."""
+
+
+@dataclass(frozen=True)
+class Categories(Checked):
+    """A list of distinct texts or whole numbers."""
+
+    def check(self, value: object) -> tuple[str | int, ...]:
+        """The categories, each a text or an int, as declared."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple) or not value:
+            raise refused("must be a list of texts or whole numbers, such as [F, M]")
+        if len(value) > MAX_DOMAIN_SIZE:
+            raise refused(f"must have at most {MAX_DOMAIN_SIZE:,} categories")
+        seen: set[str] = set()
+        for i, item in enumerate(value):
+            text = cell_text(item, "a category", i)
+            if text == "":
+                raise refused("is the empty text, which always means missing; remove it", i)
+            if isinstance(item, int) and abs(item) > _LARGEST_INTEGER:
+                raise refused("is too large for a number; put it in quotes", i)
+            if text in seen:
+                raise refused(f"repeats the category '{text}'; list each category once", i)
+            seen.add(text)
+        return tuple(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A list of strings and integers."""
+        items = {"type": ["string", "integer"]}
+        return {
+            "type": "array",
+            "items": items,
+            "minItems": 1,
+            "maxItems": MAX_DOMAIN_SIZE,
+            "uniqueItems": True,
+        }
+
+
+@dataclass(frozen=True)
+class Cell(Checked):
+    """One declared cell: a text or a whole number, kept as text."""
+
+    what: str
+
+    def check(self, value: object) -> str:
+        """The cell's text."""
+        if value is None or value == "":
+            raise refused(EMPTY)
+        if isinstance(value, bool | float) or not isinstance(value, str | int):
+            raise refused(f"must be {self.what}: a text, or a whole number; put this one in quotes")
+        return str(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A string or an integer."""
+        return {"type": ["string", "integer"]}
+
+
+class CategoryColumn(Section):
+    """One of a closed list of values."""
+
+    STAND_INS: ClassVar[Declared] = {}
+
+    type: Literal["category"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str | int, ...], Categories()] | None = Field(
+        default=None, description="All values, from public knowledge. Quote '?', '1.5', 'null' and 'true'."
+    )
+    other: Annotated[str, Text("the label of all other values")] | None = Field(
+        default=None,
+        description="Label that takes all values outside the list. Left out: they count as missing; they are "
+        "called other with open: true.",
+    )
+    open: Annotated[bool, Flag()] = Field(
+        default=False,
+        description="true: find values besides those listed, with a part of the budget and of privacy.delta. "
+        "Found is what many units have.",
+    )
+    most: Annotated[int, Whole(at_least="2", at_most=str(MAX_DOMAIN_SIZE))] | None = Field(
+        default=None,
+        description=f"With open: true, how many values there may be at most. Left out: {DEFAULT_MOST}.",
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    default: Annotated[str, Cell("one of the values")] | None = Field(
+        default=None,
+        description="With missing: false, the value of unusable cells. Left out: the first value.",
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.values is None and not self.open:
+            raise refused(
+                "is missing; list all values, from public knowledge, such as [F, M], or find them with "
+                "open: true",
+                "values",
+            )
+        self._open_checked()
+        check_default(self.missing, self.default)
+        _check_values(self.missing, self.values or ())
+        means_missing = (
+            *markers_of(self.missing),
+            *_missing_labels(self.missing),
+            *distinct_of(self.missing),
+        )
+        other = OTHER if self.other is None and self.open else self.other
+        if other is not None and (other in means_missing or other == MISSING_LABEL):
+            raise refused(f"must differ from what means missing; it is {other}", "other")
+        labels = self.codec().labels
+        if self.default is not None and self.default not in labels:
+            raise refused("must be one of the values", "default")
+        return self
+
+    def _open_checked(self) -> None:
+        if not self.open:
+            if self.most is not None:
+                raise refused("has no use without open: true", "most")
+            return
+        if self.missing is False:
+            words = "must not be false with open: true: unusable cells need a code that is known"
+            raise refused(words, "missing")
+        if len(self.values or ()) >= self._most:
+            raise refused(f"must be above {len(self.values or ())}, the number of values listed", "most")
+
+    @property
+    def _most(self) -> int:
+        return DEFAULT_MOST if self.most is None else self.most
+
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """The labels of the values, and the label of all other values."""
+        return named_values(described, "category")
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self, search=self.search())
+
+    def codec(self) -> CategoryCodec:
+        """The categories in the order of the list, then stand-ins for values to be found."""
+        search = self.search()
+        if search is None:
+            assert self.values is not None
+            return CategoryCodec(self.values, self.other)
+        taken = {*search.known, search.other}
+        names = (name for i in count(1) if (name := f"(value {i})") not in taken)
+        return CategoryCodec((*search.known, *islice(names, search.most - len(search.known))), search.other)
+
+    def search(self) -> ValueSearch | None:
+        """The search for values, if the list is open."""
+        if not self.open:
+            return None
+        return ValueSearch(tuple(map(str, self.values or ())), self._most, self.other or OTHER)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return 0 if self.default is None else self.codec().labels.index(self.default)
+
+
+class OrderedColumn(Section):
+    """One of a closed list of values whose order means something: grades, sizes, degrees."""
+
+    STAND_INS: ClassVar[Declared] = {}
+
+    type: Literal["ordered"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str | int, ...], Categories()] = Field(
+        description="All values in their order, the lowest first, from public knowledge."
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    default: Annotated[str, Cell("one of the values")] | None = Field(
+        default=None,
+        description="With missing: false, the value of unusable cells. Left out: the first value.",
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        check_default(self.missing, self.default)
+        _check_values(self.missing, self.values)
+        if self.default is not None and self.default not in self.codec().labels:
+            raise refused("must be one of the values", "default")
+        return self
+
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """The labels in their order."""
+        return named_values(described, "ordered")
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self)
+
+    def codec(self) -> CategoryCodec:
+        """The categories in their order."""
+        return CategoryCodec(self.values, ordered=True)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return 0 if self.default is None else self.codec().labels.index(self.default)
+
+
+def _missing_labels(rule: Rule) -> tuple[str, ...]:
+    """Labels of missing cells."""
+    return () if rule is False else (MISSING_LABEL, *map(distinct_label, distinct_of(rule)))
+
+
+def _check_values(rule: Rule, values: tuple[str | int, ...]) -> None:
+    """Refuse a value that means missing, or has the label of missing cells."""
+    texts = tuple(map(str, values))
+    check_texts(rule, texts, "values")
+    for i, text in enumerate(texts):
+        if text in _missing_labels(rule):
+            raise refused(f"must not be '{text}', which labels missing cells", "values", i)
+
+
+@dataclass(frozen=True)
+class TwoTexts(Checked):
+    """The texts for false and for true; whole numbers and truth values are allowed unquoted."""
+
+    def check(self, value: object) -> tuple[str, str]:
+        """The two texts."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple) or len(value) != 2:
+            raise refused("must list two texts, for false and for true, such as ['no', 'yes']")
+        items = [str(v).lower() if isinstance(v, bool) else v for v in value]
+        texts = [cell_text(v, "the text of a truth value", i) for i, v in enumerate(items)]
+        if "" in texts:
+            raise refused("is the empty text, which always means missing", texts.index(""))
+        if texts[0].casefold() == texts[1].casefold():
+            raise refused("must be two different texts; capitals make no difference")
+        return texts[0], texts[1]
+
+    def json_schema(self) -> JsonSchema:
+        """A list of two."""
+        items = {"type": ["string", "integer", "boolean"]}
+        return {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
+
+
+@dataclass(frozen=True)
+class Truth(Checked):
+    """A truth value, or its text in the table."""
+
+    def check(self, value: object) -> bool | str:
+        """The truth value, or the text."""
+        return value if isinstance(value, bool) else Cell("true, false or one of the two texts").check(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A boolean, string or integer."""
+        return {"type": ["boolean", "string", "integer"]}
+
+
+class BooleanColumn(Section):
+    """False or true; the usual spellings of both are read in any case."""
+
+    STAND_INS: ClassVar[Declared] = {}
+
+    type: Literal["boolean"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str, str], TwoTexts()] = Field(
+        default=("false", "true"), description="Spellings of false and true in the table, in this order."
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    default: Annotated[bool | str, Truth()] | None = Field(
+        default=None, description="With missing: false, the value of unusable cells. Left out: false."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        check_default(self.missing, self.default)
+        check_texts(self.missing, self.values, "values")
+        if isinstance(self.default, str) and self.default not in self.values:
+            raise refused(f"must be true, false, '{self.values[0]}' or '{self.values[1]}'", "default")
+        return self
+
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """The two labels."""
+        if described.get("type") != "boolean":
+            return None
+        return {"type": "boolean", "values": cast(Value, value_labels(described.get("labels"))[:2])}
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self)
+
+    def codec(self) -> BooleanCodec:
+        """False and true with their texts."""
+        return BooleanCodec(*self.values)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        if isinstance(self.default, str):
+            return int(self.codec().encode(pa.array([self.default], pa.string()))[0])
+        return int(bool(self.default))
+
+
+def named_values(described: Described, kind: str) -> Declared | None:
+    """The declaration of a column of categories, ordered or not."""
+    labels = value_labels(described.get("labels"))
+    if not labels or "ordered" not in described:
+        return None
+    if described["ordered"] is not (kind == "ordered"):
+        return None
+    other = described.get("other")
+    # A search that found no value leaves the label of all others alone.
+    values = [label for label in labels if label != other] or labels
+    whole = described.get("type") == "integer" and all(re.fullmatch(r"-?[0-9]{1,15}", v) for v in values)
+    declared: Declared = {"type": kind, "values": cast(Value, list(map(int, values)) if whole else values)}
+    return declared | ({} if other is None else {"other": other})

@@ -1,0 +1,287 @@
+"""Raking: models, tables and marginals that are fitted to better counts of some of their columns.
+
+Iterative proportional fitting sets each marginal in turn to its better counts (Deming and Stephan 1940). On a
+junction tree the change is passed on along the tree (Lauritzen 1996, section 4.3): so a model gets public
+marginals exactly. A fit treats these as measurements with almost no noise; what remains is from rounding and
+the end of the path. A drawn table has, by rounding, too many rows in some public cells and too few in others.
+The surplus rows are removed, and as many are drawn anew, conditioned on the cells that lack rows.
+
+A triple's counts by a model follow what the model holds. Fitted to pairs that were measured outside of the
+tree, they are the distribution nearest to the model's that has these pairs (``RakedEstimates``).
+
+Invariant: post-processing of a model and of answers. If the model gives the public cells any probability, its
+marginals are the public ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import combinations
+
+import numpy as np
+
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import PublicCounts
+from dpsynth.columns.public_marginals import PublicMarginal, PublicMarginals
+from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
+from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField
+from dpsynth.model.rounding import Codes, permuted, position_of
+from dpsynth.model.sampling import sample
+
+_SCALE = 0.5
+"""Noise scale, in rows, for the rounding of a public number to rows."""
+
+_ROUNDS, _ROUNDS_OF_PAIRS = 200, 8
+"""Rounds of proportional fitting of a model, and of a clique's counts to their pairs."""
+
+_CLOSE = 1e-9
+"""Tolerance of a share."""
+
+_TRIES = 8
+
+
+def public_counts(
+    known: PublicMarginals, rows: float
+) -> tuple[tuple[PublicCounts, ...], tuple[PublicCounts, ...]]:
+    """Public marginals of single columns, and of several columns, as counts of so many rows."""
+
+    def answered(clique: Clique, shares: Array) -> PublicCounts:
+        return PublicCounts(clique, np.rint(shares * rows).astype(np.int64), "gaussian", _SCALE)
+
+    singles = {c: m.summed((c,)) for m in known.marginals for c in m.clique}
+    joint = (answered(m.clique, m.shares) for m in known.marginals if len(m.clique) > 1)
+    return tuple(answered((c,), shares) for c, shares in singles.items()), tuple(joint)
+
+
+def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField:
+    """The nearest model with the public marginals.
+
+    Args:
+        model: a model whose tree has a clique around the columns of each public marginal.
+        known: the public marginals.
+    """
+    beliefs = list(model.beliefs)
+    for _ in range(_ROUNDS if known.marginals else 0):
+        farthest = 0.0
+        for marginal in known.marginals:
+            farthest = max(farthest, _set(model, beliefs, marginal))
+        if farthest <= _CLOSE:
+            break
+    return MarkovRandomField(model.tree, tuple(beliefs), model.total)
+
+
+def _set(model: MarkovRandomField, beliefs: list[Array], marginal: PublicMarginal) -> float:
+    """Largest error of a marginal's shares, before it is set and the change passed on along the tree."""
+    tree = model.tree
+    home = tree.home(marginal.clique)
+    assert home is not None
+    clique = tree.cliques[home]
+    now = sum_to(beliefs[home].astype(np.float64), clique, marginal.clique) / model.total
+    off = float(np.abs(now - marginal.shares).max())
+    ratio = np.divide(marginal.shares, now, out=np.ones_like(now), where=now > 0)
+    order = tuple(c for c in clique if c in marginal.clique)
+    beliefs[home] = beliefs[home] * spread(sum_to(ratio, marginal.clique, order), order, clique)
+    linked: list[list[tuple[int, Clique]]] = [[] for _ in tree.cliques]
+    for edge in tree.edges:
+        linked[edge.child].append((edge.parent, edge.separator))
+        linked[edge.parent].append((edge.child, edge.separator))
+    waiting = [(home, other, separator) for other, separator in linked[home]]
+    while waiting:
+        source, at, separator = waiting.pop()
+        new = sum_in_order(beliefs[source], tree.cliques[source], separator)
+        old = sum_in_order(beliefs[at], tree.cliques[at], separator)
+        change = np.divide(new, old, out=np.zeros_like(new), where=old > 0)
+        beliefs[at] = beliefs[at] * spread(change, separator, tree.cliques[at])
+        waiting += [(at, other, s) for other, s in linked[at] if other != source]
+    return off
+
+
+def whole_counts(known: PublicMarginals, rows: int, rng: np.random.Generator) -> tuple[Codes, ...]:
+    """Whole numbers of rows for the cells of each public marginal.
+
+    They are exact if the public numbers are counts of as many rows. Otherwise each is rounded up or down, so
+    that a marginal agrees with an earlier one on shared columns.
+
+    Args:
+        known: the public marginals.
+        rows: number of rows of the table.
+        rng: decides between cells with equal fractions.
+    """
+    found: list[tuple[Clique, Codes]] = []
+    for marginal in known.marginals:
+        exact = marginal.shares * rows
+        shared = _shared(marginal.clique, [c for c, _ in found])
+        axes = tuple(marginal.clique.index(c) for c in shared)
+        others = tuple(i for i in range(exact.ndim) if i not in axes)
+        transposed = exact.transpose((*axes, *others)).reshape(
+            int(np.prod([exact.shape[i] for i in axes])), -1
+        )
+        sums = np.array([rows])
+        if shared:
+            before, counts = next((c, n) for c, n in found if set(shared) <= set(c))
+            sums = sum_to(counts.astype(np.float64), before, shared).reshape(-1).round().astype(np.int64)
+        rounded = np.stack([_rounded(line, int(n), rng) for line, n in zip(transposed, sums, strict=True)])
+        shape = [exact.shape[i] for i in (*axes, *others)]
+        back = np.argsort((*axes, *others))
+        found.append((marginal.clique, rounded.reshape(shape).transpose(back)))
+    return tuple(counts for _, counts in found)
+
+
+def _shared(clique: Clique, before: list[Clique]) -> Clique:
+    """The largest set of columns that a clique shares with an earlier one."""
+    return max((tuple(c for c in clique if c in b) for b in before), key=len, default=())
+
+
+def _rounded(exact: Array, rows: int, rng: np.random.Generator) -> Codes:
+    """Whole numbers with the sum ``rows``, each within 1 of its share."""
+    if not exact.sum():
+        exact = np.ones_like(exact)
+    scaled = exact * (rows / exact.sum())
+    near = np.rint(scaled)
+    scaled = np.where(np.abs(scaled - near) < _CLOSE * max(rows, 1), near, scaled)
+    found = np.floor(scaled).astype(np.int64)
+    left = rows - int(found.sum())
+    if left > 0:
+        parts = np.maximum(scaled - found, 0)
+        mixed = permuted(parts.size, rng)
+        order = mixed[np.argsort(-parts[mixed], kind="stable")]
+        found[order[:left]] += 1
+    return found
+
+
+def raked_rows(
+    model: MarkovRandomField, known: PublicMarginals, codes: Mapping[str, Codes], rng: np.random.Generator
+) -> dict[str, Codes]:
+    """The rows of a table, some of them drawn anew so that public cells have the right numbers of rows.
+
+    If this is impossible for all marginals (three in a ring; cells that the model excludes), it is done for
+    as many as possible, and the last marginals may be off by the rounding of the draw.
+
+    Args:
+        model: the model of the rows.
+        known: the public marginals.
+        codes: int64[rows] of every column of the model.
+        rng: generator of this post-processing step.
+    """
+    if len(next(iter(codes.values()))):
+        for number in range(len(known.marginals), 0, -1):
+            found = _redrawn(model, PublicMarginals(known.marginals[:number]), codes, rng)
+            if found is not None:
+                return found
+    return dict(codes)
+
+
+def _redrawn(
+    model: MarkovRandomField, known: PublicMarginals, codes: Mapping[str, Codes], rng: np.random.Generator
+) -> dict[str, Codes] | None:
+    """The rows with some drawn anew; None if that is impossible."""
+    domain, rows = model.tree.domain, len(next(iter(codes.values())))
+    wanted = whole_counts(known, rows, rng)
+    kept = np.ones(rows, dtype=np.bool_)
+    order = permuted(rows, rng)
+    for clique, counts in zip(known.cliques, wanted, strict=True):
+        cell = position_of(codes, clique, domain, rows)
+        left = order[kept[order]]
+        by_cell = left[np.argsort(cell[left], kind="stable")]
+        ranked = cell[by_cell]
+        first = np.searchsorted(ranked, ranked)
+        kept[by_cell[np.arange(len(ranked)) - first >= counts.reshape(-1)[ranked]]] = False
+    gone = np.flatnonzero(~kept)
+    if not gone.size:
+        return dict(codes)
+    for _ in range(_TRIES):
+        given = _missing(known, wanted, {c: v[kept] for c, v in codes.items()}, domain, gone.size, rng)
+        if given is None:
+            return None
+        try:
+            fresh = sample(model, gone.size, rng, given=given)
+        except ImpossibleEvidence:
+            continue
+        return {c: _put(v, gone, fresh[c]) for c, v in codes.items()}
+    return None
+
+
+def _put(values: Codes, places: Codes, fresh: Codes) -> Codes:
+    found = values.copy()
+    found[places] = fresh
+    return found
+
+
+def _missing(
+    known: PublicMarginals,
+    wanted: tuple[Codes, ...],
+    codes: Mapping[str, Codes],
+    domain: Domain,
+    rows: int,
+    rng: np.random.Generator,
+) -> dict[str, Codes] | None:
+    """The public columns of the missing rows; None if the marginals allow no such rows."""
+    found: dict[str, Codes] = {}
+    for clique, counts in zip(known.cliques, wanted, strict=True):
+        have = np.bincount(
+            position_of(codes, clique, domain, len(next(iter(codes.values())))), minlength=counts.size
+        )
+        short = counts.reshape(-1) - have
+        if (short < 0).any() or short.sum() != rows:
+            return None
+        cells = np.repeat(np.arange(counts.size), short)[permuted(rows, rng)]
+        mine = dict(zip(clique, np.unravel_index(cells, counts.shape), strict=True))
+        shared = [c for c in clique if c in found]
+        # Rows of both that agree on the columns that they share are put side by side.
+        ours, theirs = (position_of(side, tuple(shared), domain, rows) for side in (mine, found or mine))
+        to, of = np.argsort(theirs, kind="stable"), np.argsort(ours, kind="stable")
+        if not np.array_equal(ours[of], theirs[to]):
+            return None
+        for column in clique:
+            placed = np.empty(rows, dtype=np.int64)
+            placed[to] = mine[column][of]
+            found.setdefault(column, placed)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class RakedEstimates:
+    """A model, and counts of pairs that are better than the model's.
+
+    Attributes:
+        model: the model.
+        pairs: float64 counts of some pairs, columns in the order of the model's domain.
+    """
+
+    model: MarkovRandomField
+    pairs: Mapping[Clique, Array]
+
+    def marginal(self, clique: Clique) -> Array:
+        """Estimated counts, axes in the clique's order."""
+        return self.marginals([clique])[clique]
+
+    def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
+        """Estimated counts by clique, axes in its order."""
+        return {c: self._raked(c, np.maximum(m, 0.0)) for c, m in self.model.marginals(cliques).items()}
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the model and of the pairs' counts, bit by bit."""
+        digest = sha256(self.model.fingerprint().encode())
+        for clique, counts in self.pairs.items():
+            digest.update(repr(clique).encode())
+            digest.update(np.ascontiguousarray(counts).tobytes())
+        return digest.hexdigest()
+
+    def _raked(self, clique: Clique, counts: Array) -> Array:
+        within = [pair for pair in combinations(clique, 2) if pair in self.pairs]
+        if not within or len(clique) < 2:
+            return counts
+        total = float(counts.sum())
+        wanted = {}
+        for pair in combinations(clique, 2):
+            gone = tuple(i for i, c in enumerate(clique) if c not in pair)
+            target = self.pairs[pair] if pair in self.pairs else counts.sum(axis=gone)
+            scaled = target * (total / max(float(target.sum()), 1e-300))
+            wanted[gone] = np.expand_dims(scaled, gone) if gone else scaled
+        for _ in range(_ROUNDS_OF_PAIRS if len(wanted) > 1 else 1):
+            for gone, target in wanted.items():
+                sums = counts.sum(axis=gone, keepdims=True)
+                counts = counts * (target / np.where(sums > 0, sums, 1.0))
+        return counts

@@ -1,0 +1,159 @@
+"""Domain compression: rare values of a column are measured in groups of neighbours.
+
+A value that few rows have makes cells of a marginal that hold less than their noise. A group of
+neighbouring values costs one line of cells in place of many. The counts of the single values are not
+lost: after the fit, a group's rows are spread over its values by the column's own noisy counts. Only
+neighbours are grouped, so that a group of ages is a range of ages.
+
+Invariant: all of it is public arithmetic on noisy answers that were paid for before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.columns.compression import Compression, rare_when_ordered
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Observation
+from dpsynth.model.denoising import outside, smoothed
+from dpsynth.strategy.reused_answers import pooled_counts
+
+_NOTHING = 1.0
+"""Standard deviations of noise below which the rows of an end of a column are taken for noise. A real tail
+of fewer rows than noise is then lost in half of the cases; a lower bound would make a group of every end."""
+_PLAIN = 2
+"""Number of places up to which a column is not compressed."""
+_ROUNDS = 3
+"""Times that the rows of rare values are counted, each time without the values that stand alone."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The grouping of a column of numbers or dates.
+
+    Attributes:
+        rows: all rows, by the noisy count.
+        wide: True if a place holds several values: then rows of its ends may lie far from all others.
+    """
+
+    rows: float
+    wide: bool = False
+
+
+def rare_groups(
+    domain: Domain,
+    singles: Sequence[Observation],
+    least: float,
+    keep: Collection[str] = (),
+    evidence: Sequence[Observation] = (),
+    values: Mapping[str, int] | None = None,
+    ordered: Mapping[str, Ordered] | None = None,
+) -> Compression:
+    """Groups of neighbouring rare values, for each column that has any.
+
+    A value is rare if its noisy count, smoothed over its neighbours (``model.smoothing``), is below
+    ``least`` rows. A run of rare values is cut into groups of at least ``least`` rows, as far as it has so
+    many. If a column would become one group, it becomes two groups of neighbours of about the same count.
+    A place of missing cells has no neighbours. If it is rare, it joins the most frequent value: so a place
+    that nobody uses makes no cell of a marginal. The ends of a column of wide bins, before the first
+    value and after the last one whose own count is above its noise, join the groups next to them.
+
+    Args:
+        domain: the columns.
+        singles: one-way answers over the domain. A column without an answer, or with an exact one, is
+            not compressed.
+        least: rows below which a value is rare; at 0 or less nothing is grouped.
+        keep: columns that are not compressed.
+        evidence: one-way answers of earlier releases. A column's counts averaged with them have less noise,
+            and ``least`` falls in proportion, as the noise of columns measured together will.
+        values: for some columns, the number of places that are values; the places after them are of missing
+            cells. Left out: all are values.
+        ordered: the grouping of columns of numbers and dates, where more values are rare
+            (``rare_when_ordered``). A place of missing cells is rare by ``least`` everywhere.
+    """
+    found: dict[str, NDArray[np.intp]] = {}
+    known = pooled_counts([*singles, *evidence])
+    for m in singles:
+        if len(m.clique) != 1 or m.query is not None or m.variance == 0 or least <= 0:
+            continue
+        (column,) = m.clique
+        if column not in keep and domain.sizes[column] > _PLAIN:
+            counts, variance = known[m.clique]
+            number = (values or {}).get(column, counts.size)
+            precise = sqrt(variance / m.variance)
+            smooth = smoothed(counts[:number], variance)
+            how, rare = (ordered or {}).get(column), least * precise
+            of_values = _groups(smooth, rare if how is None else _rare(smooth, rare, how.rows))
+            if how is not None and how.wide:
+                of_values = _without_ends(of_values, outside(smooth, variance, _NOTHING))
+            groups = _with_missing(of_values, counts, least * precise)
+            if groups.max() + 1 < groups.size:
+                found[column] = groups
+    return Compression(found)
+
+
+def _rare(smooth: NDArray[np.float64], least: float, rows: float) -> float:
+    """Rows below which a value of an ordered column is rare, after values that stand alone were taken out."""
+    bound = np.inf
+    for _ in range(_ROUNDS):
+        rest = float(smooth[(smooth > 0) & (smooth < bound)].sum())
+        bound = rare_when_ordered(rest, least, rows)
+    return bound
+
+
+def _with_missing(of_values: NDArray[np.intp], counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
+    """Group of each place, from those of the values; a rare place of missing cells joins the largest one."""
+    found = np.concatenate([of_values, np.full(counts.size - of_values.size, -1, dtype=np.intp)])
+    number = int(of_values.max()) + 1
+    for place in range(of_values.size, counts.size):
+        if counts[place] < least:
+            found[place] = of_values[counts[: of_values.size].argmax()]
+        else:
+            found[place] = number
+            number += 1
+    return found
+
+
+def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
+    """Group of each place, numbered in order; values with counts of ``least`` or more stay alone."""
+    if counts.size <= _PLAIN:
+        return np.arange(counts.size)
+    rare = counts < least
+    starts = [0, *(np.flatnonzero(~(rare[1:] & rare[:-1])) + 1), counts.size]
+    found, number = np.zeros(counts.size, dtype=np.intp), 0
+    for start, stop in pairwise(starts):
+        found[start:stop] = number + _pieces(counts[start:stop], least)
+        number = found[stop - 1] + 1
+    return found if number > 1 else _halves(np.maximum(counts, 0))
+
+
+def _without_ends(groups: NDArray[np.intp], empty: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The groups, with empty values at either end in the first and the last group that has other values."""
+    if empty.all():
+        return groups
+    first, last = groups[np.flatnonzero(~empty)[[0, -1]]]
+    return np.asarray(np.clip(groups, first, last) - first)
+
+
+def _pieces(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
+    """Piece of each value of a run. A piece ends at ``least`` rows; the rest belongs to the last piece."""
+    found, piece, rows = np.zeros(counts.size, dtype=np.intp), 0, 0.0
+    for i, count in enumerate(counts.tolist()):
+        found[i] = piece
+        rows += count
+        if rows >= least:
+            piece, rows = piece + 1, 0.0
+    return np.minimum(found, max(piece - 1, 0))
+
+
+def _halves(counts: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Half of each value: two runs of neighbours, none empty, of about the same sum."""
+    reach = np.cumsum(counts[:-1])
+    last = int(np.abs(2 * reach - counts.sum()).argmin()) if counts.any() else counts.size // 2 - 1
+    return (np.arange(counts.size) > last).astype(np.intp)

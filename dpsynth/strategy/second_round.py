@@ -1,0 +1,348 @@
+"""Pairs and triples beside the tree: later rounds of measurements, which the synthetic table is refined to.
+
+A junction tree may have no room for all pairs that are worth their noise, or it was made without asking of
+all pairs whether they are; and three columns may depend on each other in a way that shows in no pair. Then a
+part of the budget is kept:
+the model of the tree is fitted, and the noisy distances of all pairs from it are asked for. Pairs are
+measured where that lowers the error most for its cost: pairs that the tree doesn't hold, and cliques of the
+tree once more. Then the noisy distances of triples are asked for, from the model raked to the measured pairs
+(``model.raked_estimates``): what is left there shows in no pair. The rest of the budget goes to triples, and
+to what was measured before. A clique beside the tree is a target of the table (``model.refinement``), and is
+denoised about what was known of it (``model.denoising``). So its noise counts for less than that of a raw
+answer.
+
+Invariant: the whole budget is spent whatever comes out. If no clique is worth it, those that were measured
+before are measured again with all that is left. Which triples are asked about follows from noisy answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.measures import Measure
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.model import Fit, MarkovRandomField, RakedEstimates, Wanted, posteriors
+from dpsynth.plan.questions import Door
+from dpsynth.strategy.allocation import Trade
+from dpsynth.strategy.candidates import MOST_CELLS
+from dpsynth.strategy.strategy import Problem, Selection
+
+Floats = NDArray[np.float64]
+
+MOST_ASKED = 3000
+"""Largest number of distances asked for; of more pairs, those of fewest cells."""
+TREE_CELLS, MOST_TREE_CELLS = 40_000, 200_000
+"""Cells of the tree if pairs beside it are measured: few where those gain much, more where they gain little.
+Larger trees brought no accuracy, and take time."""
+LITTLE_OUTSIDE = 1 / 8
+"""Gain of the pairs outside the tree, relative to that of its own, up to which they gain little."""
+LATER = Fraction(1, 5)
+"""The part of the structure step's budget for distances after the tree: half for pairs, half for triples."""
+DENOISED = 0.3
+"""Error of a denoised cell relative to its noise."""
+CAUTION = 0.3
+"""Standard deviations of noise that are taken off a noisy distance."""
+LEAST_OUTSIDE = 0.02
+"""Gain of the pairs outside the tree, relative to that of its own, below which there is no second round."""
+LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
+"""Bounds on the tree's share of the budget."""
+MOST_IF_UNKNOWN = Fraction(8, 10)
+"""The upper one, if there are pairs whose distance wasn't asked for before the tree."""
+TELLING = 12
+"""Noisy distances are informative if the rows are at least this many times their error."""
+TELLING_FEW = 100
+"""The same multiple where few pairs are left, times pairs asked about, divided by pairs not asked about."""
+TREE_COUNTS = 3.0
+"""Factor on the weight of the tree's cliques where they may be measured again: a clique improves every pair
+that is related through it."""
+TRIPLES = Fraction(3, 10)
+"""Share of the remaining budget for triples, and for measuring again."""
+TRIPLE_COUNTS = 0.5
+"""Least weight of a triple, relative to its pairs. In all marginals of three columns it would be one by the
+number of columns; but where triples are near, all marginals that hold them are."""
+MOST_TRIPLES = 500
+"""Largest number of larger triples that are asked about: those whose pairs depend most."""
+SMALL_OF = 25
+"""Small triples are asked about, whether their pairs depend or not, in tables of at most so many columns."""
+SMALL_CAUTION = 3.0
+"""As CAUTION, for small triples: they are many, and few of them tell more than their pairs do."""
+LARGER_OF = 180
+"""Triples are looked for in tables of at most so many columns. With more, it takes longer than all else."""
+TRIPLE_CELLS = 20_000
+"""Largest number of cells of a triple."""
+
+
+def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
+    """Largest number of distances after the tree; 0 where there is no second round.
+
+    In pure epsilon k distances cost k times as much as one: there all is measured at once.
+    """
+    if measure.error_power >= 1:
+        return 0
+    columns = len(sizes)
+    triples = comb(columns, 3) if columns <= SMALL_OF else MOST_TRIPLES if columns <= LARGER_OF else 0
+    return min(comb(columns, 2), MOST_ASKED) + triples
+
+
+def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
+    """True if noisy distances from the tree's model would tell which pairs pay that nothing was asked of.
+
+    Args:
+        door: the curator's answers.
+        problem: the problem of the strategy.
+        pairs: number of pairs.
+        unasked: number of those that nothing was asked of.
+    """
+    if not unasked:
+        return False
+    least = max(TELLING, TELLING_FEW * (pairs - unasked) / unasked)
+    return _tell(door, problem, min(pairs, MOST_ASKED), least)
+
+
+def triples_would_tell(door: Door, problem: Problem) -> bool:
+    """True if noisy distances would tell which small triples depend in a way that shows in no pair."""
+    small = _small_triples(problem)
+    return bool(small) and _tell(door, problem, len(small), TELLING)
+
+
+def _tell(door: Door, problem: Problem, asked: int, times: float) -> bool:
+    """True if the rows are so many times the error of each of so many noisy distances, or more."""
+    error = door.cell_error(_for_distances(problem) / asked)
+    return error * times <= problem.start.model.total
+
+
+def _for_distances(problem: Problem) -> Fraction:
+    """The part of the budget for the distances of pairs, and for those of triples."""
+    return problem.structure * LATER / 2
+
+
+def tree_cells(inside: float, outside: float) -> int:
+    """The largest number of cells of a tree with pairs beside it.
+
+    Args:
+        inside: gain of the pairs of a tree that is as large as the noise allows.
+        outside: gain of the other pairs.
+    """
+    return MOST_TREE_CELLS if outside <= LITTLE_OUTSIDE * inside else TREE_CELLS
+
+
+def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
+    """The tree's share of the budget: its part of all gain, within bounds.
+
+    Args:
+        inside: gain of its pairs.
+        outside: gain of the other pairs.
+        unknown: true if more pairs may gain than is known.
+    """
+    part = inside / max(inside + outside, 1e-300)
+    most = MOST_IF_UNKNOWN if unknown else MOST_TREE
+    return min(max(Fraction(part).limit_denominator(100), LEAST_TREE), most)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The tree's cliques, with what each has cost.
+
+    Attributes:
+        selection: the cliques and their answers.
+        costs: the cost of each clique, in the release's measure.
+        fit: the model fitted to them.
+    """
+
+    selection: Selection
+    costs: Sequence[float]
+    fit: Fit
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Cliques that a round may measure.
+
+    Attributes:
+        cliques: the cliques.
+        distances: float64, noisy distances from what is known, in rows, less caution.
+        weights: float64, weight of a row of error in each.
+    """
+
+    cliques: Sequence[Clique]
+    distances: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Cliques that were measured already, each once.
+
+    Attributes:
+        costs: the cost of each so far.
+        burdens: its weighted cells.
+    """
+
+    costs: Mapping[Clique, float]
+    burdens: Mapping[Clique, float]
+
+    def with_costs(self, costs: Mapping[Clique, float], burdens: Mapping[Clique, float]) -> _Known:
+        """These and more; the costs of what was measured again add up."""
+        whole = {c: self.costs.get(c, 0.0) + costs.get(c, 0.0) for c in (*self.costs, *costs)}
+        return _Known(whole, {**burdens, **self.burdens})
+
+
+def with_pairs_beside(
+    door: Door, problem: Problem, tree: Measured, weights: Mapping[Clique, float]
+) -> Selection:
+    """The selection of a tree, with pairs and triples beside it; all of the remaining budget is spent.
+
+    Args:
+        door: the curator's answers.
+        problem: the problem of the strategy.
+        tree: the tree, measured.
+        weights: the weight of each pair that counts.
+    """
+    domain, selection = problem.domain, tree.selection
+    burdens = {c: TREE_COUNTS * domain.cells(c) * _mean_weight(c, weights) for c in selection.cliques}
+    known = _Known(dict(zip(selection.cliques, tree.costs, strict=True)), burdens)
+    pairs = _asked(domain, weights)
+    noisy, spread = door.errors(pairs, tree.fit.model, min(_for_distances(problem), door.remaining / 2))
+    distances = np.maximum(noisy.astype(np.float64), spread / 2)
+    selection = replace(selection, fit=tree.fit, distances=dict(zip(pairs, distances.tolist(), strict=True)))
+    held = _held(domain, [*selection.cliques, *problem.given])
+    at = [i for i, pair in enumerate(pairs) if frozenset(pair) not in held]
+    beside = [pairs[i] for i in at]
+    found = _Candidates(
+        beside,
+        np.asarray(noisy[at] - CAUTION * spread, dtype=np.float64),
+        np.array([weights[c] for c in beside], dtype=np.float64),
+    )
+    small, larger = _small_triples(problem), _larger_triples(problem)
+    later = TRIPLES if small or larger else Fraction(0)
+    selection, known = _round(door, problem, selection, known, found, door.remaining * (1 - later))
+    if not later:
+        return selection
+    estimates = _estimates(problem, tree.fit.model, selection)
+    triples = [*small, *_strongest(estimates, larger)]
+    noisy, spread = door.errors(triples, estimates, min(_for_distances(problem), door.remaining / 2))
+    of_each = np.array([_triple_weight(problem, c, weights) for c in triples])
+    caution = np.array([SMALL_CAUTION] * len(small) + [CAUTION] * (len(triples) - len(small)))
+    found = _Candidates(triples, np.asarray(noisy - caution * spread, dtype=np.float64), of_each)
+    return _round(door, problem, selection, known, found, door.remaining)[0]
+
+
+def _round(
+    door: Door,
+    problem: Problem,
+    selection: Selection,
+    known: _Known,
+    candidates: _Candidates,
+    allowance: Fraction,
+) -> tuple[Selection, _Known]:
+    """The selection with what a round of measurements adds, and what is known after it.
+
+    An allowance goes to candidates of positive gain, and to cliques that were measured before.
+    """
+    cells = np.array([problem.domain.cells(c) for c in candidates.cliques], dtype=np.float64)
+    gaining, burdens = candidates.distances * candidates.weights, DENOISED * cells * candidates.weights
+    trade = _trade(door, known, allowance)
+    price = trade.price(gaining, burdens)
+    costs = dict(zip(candidates.cliques, trade.costs(burdens, price).tolist(), strict=True))
+    worth = trade.gains(gaining, burdens, price) > 0
+    chosen = [c for c, pays in zip(candidates.cliques, worth, strict=True) if pays]
+    more = np.maximum(trade.costs(trade.burdens, price) - trade.known, 0.0)
+    repeated = {c: cost for c, cost in zip(known.costs, more.tolist(), strict=True) if cost > 0}
+    if not chosen and not repeated:
+        repeated = dict(known.costs)
+    paid = {c: costs[c] for c in chosen} | repeated
+    left = door.remaining if allowance >= door.remaining else allowance
+    answers = door.marginals(list(paid), left, [Fraction(cost) for cost in paid.values()])
+    part = float(left) / sum(paid.values())
+    selection = replace(
+        selection,
+        cliques=(*selection.cliques, *paid),
+        answers=(*selection.answers, *answers),
+        beside=(*selection.beside, *chosen),
+    )
+    burden_of = dict(zip(candidates.cliques, burdens.tolist(), strict=True))
+    return selection, known.with_costs(
+        {c: cost * part for c, cost in paid.items()}, {c: burden_of[c] for c in chosen}
+    )
+
+
+def _trade(door: Door, known: _Known, allowance: Fraction) -> Trade:
+    """The trade of cost for error, with what is measured already."""
+    power, budget = door.measure.error_power, float(allowance)
+    usual = Fraction(budget / max(len(known.costs), 1))
+    unit = max(door.cell_error(usual), 1e-6) * float(usual) ** power
+    costs = np.array(list(known.costs.values()), dtype=np.float64)
+    return Trade(unit, power, budget, costs, np.array([known.burdens[c] for c in known.costs]))
+
+
+def _asked(domain: Domain, weights: Mapping[Clique, float]) -> list[Clique]:
+    """The pairs whose distances are asked for: all, or those of fewest cells."""
+    pairs = [pair for pair in weights if min(domain.shape(pair)) > 1]
+    return sorted(pairs, key=domain.cells)[:MOST_ASKED]
+
+
+def _held(domain: Domain, cliques: Sequence[Clique]) -> set[frozenset[str]]:
+    """Pairs within measured cliques."""
+    return {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
+
+
+def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:
+    """The mean weight of a clique's pairs."""
+    return float(np.mean([weights.get(p, weights.get(p[::-1], 0.0)) for p in combinations(clique, 2)]))
+
+
+def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, float]) -> float:
+    """Weight of a row of error in a triple."""
+    return max(problem.workload.weight(triple), TRIPLE_COUNTS * _mean_weight(triple, weights))
+
+
+def _small_triples(problem: Problem) -> list[Clique]:
+    """The small triples that may be measured; in tables of many columns most are within blocks."""
+    return _triples(problem, SMALL_OF, range(1, MOST_CELLS + 1))
+
+
+def _larger_triples(problem: Problem) -> list[Clique]:
+    """The other triples that may be measured."""
+    return _triples(problem, LARGER_OF, range(MOST_CELLS + 1, TRIPLE_CELLS + 1))
+
+
+def _triples(problem: Problem, most_columns: int, cells: range) -> list[Clique]:
+    """The workload's triples of so many cells; none in tables of more columns."""
+    domain = problem.domain
+    if len(domain.columns) > most_columns:
+        return []
+    return [
+        c
+        for c in combinations([c for c in domain.columns if domain.sizes[c] > 1], 3)
+        if domain.cells(c) in cells and problem.workload.weight(c) > 0
+    ]
+
+
+def _estimates(problem: Problem, model: MarkovRandomField, selection: Selection) -> RakedEstimates:
+    """Estimates of triples: those of the tree's model, raked to all pairs that were measured."""
+    inside = posteriors(selection.held, problem.start.model)
+    known = Wanted.of(model, {}, inside=inside, beside=selection.not_held)
+    return RakedEstimates(model, known.counts)
+
+
+def _strongest(estimates: RakedEstimates, triples: Sequence[Clique]) -> list[Clique]:
+    """The triples whose pairs depend most on each other by what is known; ties in table order."""
+    strength: dict[Clique, float] = {}
+    for pair in dict.fromkeys(pair for triple in triples for pair in combinations(triple, 2)):
+        counts = estimates.marginal(pair)
+        total = max(float(counts.sum()), 1e-300)
+        apart = counts - counts.sum(axis=1, keepdims=True) * counts.sum(axis=0, keepdims=True) / total
+        strength[pair] = float(np.abs(apart).sum())
+
+    def weakest_two(triple: Clique) -> float:
+        """Strength of the second strongest pair."""
+        return sorted(strength[pair] for pair in combinations(triple, 2))[1]
+
+    return sorted(triples, key=lambda triple: -weakest_two(triple))[:MOST_TRIPLES]

@@ -1,0 +1,1 @@
+"""Tests of the accountants side by side."""
