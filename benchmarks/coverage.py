@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 from dpsynth import open_bundle
 from dpsynth.bundle import StatisticTable, compute_statistics
 from dpsynth.bundle.recipient.bundle import Bundle
+from dpsynth.columns.statistic_kinds import Asked, request_of
 from dpsynth.config import from_mapping
-from dpsynth.config.statistic_kinds import Asked, request_of
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.result import Release

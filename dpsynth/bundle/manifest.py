@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -46,12 +45,13 @@ from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.public_schema import public_schema, published_layout
 from dpsynth.columns.rules.ways import Enforcement
-from dpsynth.config.statistic_kinds import Asked, request_of
+from dpsynth.columns.statistic_kinds import Asked, request_of
 from dpsynth.errors import DpsynthError
+from dpsynth.model import JunctionTree
 from dpsynth.statistics.exam import Basis
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.single_columns import DataWarning
-from dpsynth.statistics.structure_tree import TreeClique, largest, merged_columns, tree_cliques
+from dpsynth.statistics.structure_tree import TreeClique, largest, merged_columns
 from dpsynth.statistics.verdict import Judgement, Verdict
 from dpsynth.strategy.reuse_record import guarantee_with
 
@@ -452,7 +452,7 @@ class Manifest(Part):
                 {"columns": m.clique, "rows": publication.public_marginals.rows if m.counted else None}
                 for m in publication.public_marginals.marginals
             ],
-            "source": None if publication.form is None else asdict(publication.form),
+            "source": publication.form,
             "columns": public_schema(publication.layout),
             "found_with_budget": publication.found,
             "found_in_words": found_in_words(publication),
@@ -572,6 +572,43 @@ class Manifest(Part):
     def too_low(self) -> str:
         """A sentence if counts of rows are surely too low, as rows were cut off; otherwise ""."""
         return "" if self.contribution_bounding is None else self.contribution_bounding.too_low
+
+
+def tree_cliques(tree: JunctionTree, columns: Sequence[str]) -> list[TreeClique]:
+    """The cliques of a model's junction tree, without the columns of groups.
+
+    A clique that lies inside of the one it hangs on is left out, and what hung on it hangs there.
+
+    Args:
+        tree: the junction tree; a column of groups is named after the column of its values.
+        columns: the columns of the release.
+    """
+    order = {name: place for place, name in enumerate(columns)}
+    of = {name: name if name in order else name.rpartition(" (groups")[0] for name in tree.domain.columns}
+    members = [{of[name] for name in clique} & order.keys() for clique in tree.cliques]
+    parents: dict[int, int] = {edge.child: edge.parent for edge in tree.edges}
+    inside = {0: 0}
+    kept = [0]
+    for child, parent in parents.items():
+        on = inside[parent]
+        if members[child] <= members[on]:
+            inside[child] = on
+            continue
+        inside[child] = child
+        if members[on] < members[child]:
+            # The larger one takes the place of the one it hangs on.
+            members[on] = members[child]
+            inside[child] = on
+            continue
+        kept.append(child)
+    place = {clique: spot for spot, clique in enumerate(kept)}
+    found: list[TreeClique] = []
+    for clique in kept:
+        above = inside[parents[clique]] if clique in parents else clique
+        joined = above != clique and members[above] & members[clique]
+        names = tuple(sorted(members[clique], key=order.__getitem__))
+        found.append(TreeClique(names, place[above] if joined else None))
+    return found
 
 
 class BundleRefused(DpsynthError):

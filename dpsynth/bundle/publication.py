@@ -28,7 +28,6 @@ from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginal
 from dpsynth.columns.rules import Enforcement
 from dpsynth.columns.slices import Slice
 from dpsynth.columns.sums import MeasuredSums
-from dpsynth.config.files import FileForm
 from dpsynth.figures import rounded_up
 from dpsynth.model import MarkovRandomField
 from dpsynth.statistics.cut_off import CutOff
@@ -246,7 +245,7 @@ class Publication:
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     nameless: Nameless | None = None
     rehearsal: bool = False
-    form: FileForm | None = None
+    form: Mapping[str, object] | None = None
     rows_on_trust: bool = False
     warnings: tuple[DataWarning, ...] = ()
     exam: Exam | None = None

@@ -187,6 +187,9 @@ class DenoisedCounts(Observation):
     """An estimate from a release's own answers by empirical Bayes: less noise, but not unbiased."""
 
 
+LEAST_VARIANCE = 1e-6
+"""Least variance of a whole number in an estimate; less noise than that counts as this much."""
+
 OwnAnswer = Measurement | ExactTotal
 """The types of a release's own answers."""
 
@@ -212,3 +215,26 @@ class Examined:
 def reach(noise: str, scale: float) -> float:
     """Half the width of the 95 % interval of a noisy distance, in rows."""
     return noise_named(noise).deviations(1, OUTSIDE / 2) * sqrt(noise_variance(noise, scale))
+
+
+def estimated_total(measurements: Sequence[Observation]) -> float:
+    """Number of rows: the public number if there is one, else the minimum-variance estimate.
+
+    The variance of a full marginal's sum is the sum of its values' variances. The result is at least 1, so
+    that proportions are defined for an empty table too.
+    """
+    full = [m for m in measurements if m.query is None]
+    public = [float(m.values.sum()) for m in full if m.noise == "none"]
+    if public:
+        return max(1.0, public[0])
+    sums = np.array([float(m.values.sum()) for m in full])
+    weights = np.array([1.0 / max(m.variance_of_sum, LEAST_VARIANCE) for m in full])
+    return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
+
+
+def error_of_total(measurements: Sequence[Observation]) -> float:
+    """Standard error of ``estimated_total``; 0 for a public number."""
+    full = [m for m in measurements if m.query is None]
+    if any(m.noise == "none" for m in full):
+        return 0.0
+    return 1.0 / sqrt(sum(1.0 / max(m.variance_of_sum, LEAST_VARIANCE) for m in full)) if full else 0.0

@@ -3,6 +3,7 @@
 The configuration is the only input; no private data can reach this package.
 """
 
+from dpsynth.columns.statistic_kinds import Asked, Crosstab, Mean
 from dpsynth.config.compiled import CompiledSpec, compiled
 from dpsynth.config.grammar import Spec
 from dpsynth.config.loading import from_mapping, load, load_unreviewed
@@ -10,7 +11,6 @@ from dpsynth.config.period import Period, Reuse, Schedule
 from dpsynth.config.privacy import Cap, Ledger, Person, Privacy, Row, Split
 from dpsynth.config.publication import Publish, Sample
 from dpsynth.config.source import Source
-from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean
 from dpsynth.config.structure import Structure
 
 __all__ = [

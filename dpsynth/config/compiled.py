@@ -17,13 +17,13 @@ from dpsynth.columns.kinds import layout_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.public_marginals import PublicMarginals
 from dpsynth.columns.rules import Rules, rules_of
+from dpsynth.columns.statistic_kinds import Mean, Quantiles, Sum
 from dpsynth.columns.units_by_rows import ranges_of_rows
 from dpsynth.columns.workload import Workload
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person
 from dpsynth.config.public_marginals import public_marginals_of
 from dpsynth.config.publication import Publish
-from dpsynth.config.statistic_kinds import Mean, Quantiles, Sum
 
 _PAIR = 2
 

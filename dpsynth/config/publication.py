@@ -11,8 +11,8 @@ from typing import Annotated, Literal, Protocol, Self
 from pydantic import Field, model_validator
 
 from dpsynth.columns.section import Checked, Choice, JsonSchema, Section, Text, Whole, refused, unrepeated
+from dpsynth.columns.statistic_kinds import Statistic
 from dpsynth.config.of_wing import OfWing
-from dpsynth.config.statistic_kinds import Statistic
 
 Format = Literal["csv", "csv.gz", "csv.zst", "parquet"]
 

@@ -5,7 +5,7 @@ from dpsynth.model.denoising import Denoised, denoised_answers, posteriors
 from dpsynth.model.estimation import Fit, FitOptions, estimate, refits
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree, zeros_within
-from dpsynth.model.least_squares import LeastSquares, error_of_total, estimated_total
+from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField
 from dpsynth.model.raking import RakedEstimates, public_counts, raked, raked_rows
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
@@ -35,9 +35,7 @@ __all__ = [
     "Wanted",
     "chunk_draws",
     "denoised_answers",
-    "error_of_total",
     "estimate",
-    "estimated_total",
     "junction_tree",
     "load",
     "permuted",

@@ -23,13 +23,13 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Observation
+from dpsynth.columns.measurement import Observation, estimated_total
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.denoising import denoised_answers, posteriors
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array, Floats, sum_to
 from dpsynth.model.junction_tree import JunctionTree, Zeros, coarsened, junction_tree
-from dpsynth.model.least_squares import Consistency, Target, estimated_total, one_way_logarithms, targets
+from dpsynth.model.least_squares import Consistency, Target, one_way_logarithms, targets
 from dpsynth.model.markov_random_field import MarkovRandomField
 
 

@@ -15,18 +15,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique, Domain, subsets
-from dpsynth.columns.measurement import Observation
+from dpsynth.columns.measurement import LEAST_VARIANCE, Observation
 from dpsynth.model.belief_propagation import Views
 from dpsynth.model.factor import Array, spread, sum_to
-
-_LEAST = 1e-6
-"""Least variance of a fitted whole number; less noise than that counts as none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,29 +48,6 @@ class Target:
         return self.query is None and np.ndim(self.variance) == 0
 
 
-def estimated_total(measurements: Sequence[Observation]) -> float:
-    """Number of rows: the public number if there is one, else the minimum-variance estimate.
-
-    The variance of a full marginal's sum is the sum of its values' variances. The result is at least 1, so
-    that proportions are defined for an empty table too.
-    """
-    full = [m for m in measurements if m.query is None]
-    public = [float(m.values.sum()) for m in full if m.noise == "none"]
-    if public:
-        return max(1.0, public[0])
-    sums = np.array([float(m.values.sum()) for m in full])
-    weights = np.array([1.0 / max(m.variance_of_sum, _LEAST) for m in full])
-    return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
-
-
-def error_of_total(measurements: Sequence[Observation]) -> float:
-    """Standard error of ``estimated_total``; 0 for a public number."""
-    full = [m for m in measurements if m.query is None]
-    if any(m.noise == "none" for m in full):
-        return 0.0
-    return 1.0 / sqrt(sum(1.0 / max(m.variance_of_sum, _LEAST) for m in full)) if full else 0.0
-
-
 def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tuple[Target, ...]:
     """The targets of some measurements, one for each clique; public counts and totals are left out.
 
@@ -90,12 +64,14 @@ def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tu
         if m.query is not None:
             transposed = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
             matrix = transposed.reshape(len(m.query), -1).astype(np.float64)
-            queries.append(Target(clique, m.values.astype(np.float64), max(m.variance, _LEAST), matrix))
+            queries.append(
+                Target(clique, m.values.astype(np.float64), max(m.variance, LEAST_VARIANCE), matrix)
+            )
             continue
         values = sum_to(m.values.astype(np.float64), m.clique, clique).reshape(-1)
-        precision: float | Array = 1.0 / max(m.variance, _LEAST)
+        precision: float | Array = 1.0 / max(m.variance, LEAST_VARIANCE)
         if m.summed is not None:
-            precision = 1.0 / np.maximum(sum_to(m.variances, m.clique, clique).reshape(-1), _LEAST)
+            precision = 1.0 / np.maximum(sum_to(m.variances, m.clique, clique).reshape(-1), LEAST_VARIANCE)
         before, weight = sums.get(clique, (np.zeros(values.size), 0.0))
         sums[clique] = before + values * precision, weight + precision
     full = [

@@ -24,7 +24,7 @@ from dpsynth.bundle.row_source import PIECE, Densities, RowSource
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.finished_table import CodedRows, Reading
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import ExactTotal
+from dpsynth.columns.measurement import ExactTotal, estimated_total
 from dpsynth.columns.rules import RuledRows, RuleRepairs, grids_of, zeros_of
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.config.privacy import Person
@@ -38,7 +38,6 @@ from dpsynth.model import (
     Wanted,
     denoised_answers,
     estimate,
-    estimated_total,
     raked,
     refits,
     zeros_within,

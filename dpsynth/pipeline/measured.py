@@ -13,10 +13,17 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.bundle.publication import TierAnswers
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.finer_counts import FinerCounts
-from dpsynth.columns.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
+from dpsynth.columns.measurement import (
+    CombinedCounts,
+    Measurement,
+    Observation,
+    OwnAnswer,
+    PublicCounts,
+    estimated_total,
+)
 from dpsynth.columns.sums import MeasuredSums
 from dpsynth.columns.units_by_rows import UnitsByRows
-from dpsynth.model import Denoised, Expansion, estimate, estimated_total, posteriors
+from dpsynth.model import Denoised, Expansion, estimate, posteriors
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.strategy.reuse_record import PublicUse, Reused
 from dpsynth.strategy.reuse_sources import PublicTable

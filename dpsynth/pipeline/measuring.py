@@ -22,14 +22,14 @@ from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.finer_counts import FinerCounts
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
+from dpsynth.columns.measurement import ExactTotal, Observation, OwnAnswer, estimated_total, noise_variance
 from dpsynth.columns.rules import refuse_unobeyed
 from dpsynth.columns.sums import MeasuredSums
 from dpsynth.columns.units_by_rows import UnitsByRows
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.model import Expansion, estimate, estimated_total, public_counts
+from dpsynth.model import Expansion, estimate, public_counts
 from dpsynth.model.estimation import Fit
 from dpsynth.pipeline.inputs import Inputs, cells_of
 from dpsynth.pipeline.measured import NO_TIERS, Answers, EarlierTiers, Measured

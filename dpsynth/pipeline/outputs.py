@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Protocol
@@ -126,7 +126,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         public_marginals=inputs.compiled.public_marginals,
         public_table=None if use is None else replace(use, cliques=selection.public),
         rehearsal=run.rehearsal,
-        form=None if inputs.spec.source.path is None else inputs.spec.source.form,
+        form=None if inputs.spec.source.path is None else asdict(inputs.spec.source.form),
         rows_on_trust=inputs.spec.source.row_by_row,
         warnings=synthesis.warnings,
         exam=synthesis.exam,

@@ -5,7 +5,7 @@ were measured together come from the noisy answers. All other figures are the mo
 from the exam. Intervals cover the errors of the counts and what bins leave unknown, where that is bounded.
 Each row says in ``limits`` what its interval claims.
 
-Invariant: post-processing. One kind is one declaration (``dpsynth.config.statistic_kinds``) and one entry
+Invariant: post-processing. One kind is one declaration (``dpsynth.columns.statistic_kinds``) and one entry
 here.
 
 Cramer's V of a table of counts.
@@ -34,7 +34,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules import Rules, condition_of
-from dpsynth.config.statistic_kinds import (
+from dpsynth.columns.statistic_kinds import (
     Asked,
     Association,
     Correlation,

@@ -52,14 +52,11 @@ from typing import Literal
 
 from dpsynth.accounting.calibration import noise_named
 from dpsynth.columns.column import Column
-from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
+from dpsynth.columns.measurement import LEAST_VARIANCE, ExactTotal, Measurement, OwnAnswer
 from dpsynth.figures import count
 
 CHANCE = 1e-4
 """Probability that any limit of a release is wrong, because of the noise."""
-
-_LEAST = 1e-6
-"""Least variance; noise so small that its variance rounds to 0 takes part like any other."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ class NoisyRows:
     def share(self, answer: Measurement, codes: Sequence[int]) -> Limits:
         """Share of all rows that have one of some codes of a column; only for a table above its noise."""
         found = float(answer.values[list(codes)].sum())
-        variance = max(answer.variance, _LEAST) * len(codes)
+        variance = max(answer.variance, LEAST_VARIANCE) * len(codes)
         weight, z2 = self.variance / _variance_of_sum(answer), self.deviations**2
         a = self.rows**2 - z2 * self.variance
         b = self.rows * found - z2 * weight * variance
@@ -128,7 +125,7 @@ class NoisyRows:
 
 
 def _variance_of_sum(answer: Measurement) -> float:
-    return max(answer.variance_of_sum, _LEAST)
+    return max(answer.variance_of_sum, LEAST_VARIANCE)
 
 
 WarningKind = Literal[

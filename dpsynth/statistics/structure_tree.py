@@ -24,7 +24,6 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique
 from dpsynth.figures import listed
-from dpsynth.model import JunctionTree
 from dpsynth.page_templates import PairCell, PairMatrix, pair_matrix
 from dpsynth.statistics.exam import Basis
 from dpsynth.statistics.verdict import NO_VERDICT, USES, Verdict
@@ -122,43 +121,6 @@ class TreeClique:
 
     columns: Clique
     on: Annotated[int, Field(ge=0)] | None
-
-
-def tree_cliques(tree: JunctionTree, columns: Sequence[str]) -> list[TreeClique]:
-    """The cliques of a model's junction tree, without the columns of groups.
-
-    A clique that lies inside of the one it hangs on is left out, and what hung on it hangs there.
-
-    Args:
-        tree: the junction tree; a column of groups is named after the column of its values.
-        columns: the columns of the release.
-    """
-    order = {name: place for place, name in enumerate(columns)}
-    of = {name: name if name in order else name.rpartition(" (groups")[0] for name in tree.domain.columns}
-    members = [{of[name] for name in clique} & order.keys() for clique in tree.cliques]
-    parents: dict[int, int] = {edge.child: edge.parent for edge in tree.edges}
-    inside = {0: 0}
-    kept = [0]
-    for child, parent in parents.items():
-        on = inside[parent]
-        if members[child] <= members[on]:
-            inside[child] = on
-            continue
-        inside[child] = child
-        if members[on] < members[child]:
-            # The larger one takes the place of the one it hangs on.
-            members[on] = members[child]
-            inside[child] = on
-            continue
-        kept.append(child)
-    place = {clique: spot for spot, clique in enumerate(kept)}
-    found: list[TreeClique] = []
-    for clique in kept:
-        above = inside[parents[clique]] if clique in parents else clique
-        joined = above != clique and members[above] & members[clique]
-        names = tuple(sorted(members[clique], key=order.__getitem__))
-        found.append(TreeClique(names, place[above] if joined else None))
-    return found
 
 
 def branches_of(cliques: Sequence[TreeClique]) -> tuple[Branch, ...]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.config.statistic_kinds import Asked, Mean
+from dpsynth.columns.statistic_kinds import Asked, Mean
 from dpsynth.errors import ConfigError
 from dpsynth.statistics.computations import COMPUTATIONS, Computed, counts
 from dpsynth.statistics.estimates import NONE

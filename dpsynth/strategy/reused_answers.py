@@ -33,12 +33,11 @@ from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import EvidenceCounts, Observation, noise_variance
+from dpsynth.columns.measurement import EvidenceCounts, Observation, estimated_total, noise_variance
 from dpsynth.columns.public_schema import public_schema
 from dpsynth.errors import DpsynthError
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array, sum_to
-from dpsynth.model.least_squares import estimated_total
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.triangulation import Triangulation
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsynth.config.statistic_kinds import Crosstab, Mean
+from dpsynth.columns.statistic_kinds import Crosstab, Mean
 
 
 def crosstab(columns: tuple[str, ...]) -> Crosstab:

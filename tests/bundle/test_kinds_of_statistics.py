@@ -14,8 +14,8 @@ from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric import NumericCodec
+from dpsynth.columns.statistic_kinds import KINDS, Crosstab
 from dpsynth.config import from_mapping
-from dpsynth.config.statistic_kinds import KINDS, Crosstab
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.model import LeastSquares
 from dpsynth.statistics.computations import COMPUTATIONS, cramers_v

@@ -13,7 +13,7 @@ from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.config.statistic_kinds import Asked
+from dpsynth.columns.statistic_kinds import Asked
 from dpsynth.model import LeastSquares
 from dpsynth.statistics.sources import Sources
 from tests.bundle.requests import crosstab, mean_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.bundle.manifest import Mechanism
+from dpsynth.bundle.manifest import Mechanism, tree_cliques
 from dpsynth.bundle.report_source import ShownColumn
 from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.columns.domain import Domain
@@ -25,7 +25,6 @@ from dpsynth.statistics.structure_tree import (
     TreeClique,
     branches_of,
     pair_view,
-    tree_cliques,
 )
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.statistics.verdict import Judgement, Verdict

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Measurement
+from dpsynth.columns.measurement import Measurement, estimated_total
 from dpsynth.model import estimate
-from dpsynth.model.least_squares import Target, estimated_total, one_way_logarithms, targets
+from dpsynth.model.least_squares import Target, one_way_logarithms, targets
 
 RANK = {"b": 0, "a": 1, "c": 2}
 

@@ -17,7 +17,7 @@ from dpsynth.accounting.measures import PURE
 from dpsynth.bundle import compute_statistics
 from dpsynth.bundle.explanation import assumption
 from dpsynth.columns.slices import Slice, span_of
-from dpsynth.config.statistic_kinds import Crosstab
+from dpsynth.columns.statistic_kinds import Crosstab
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.model import LeastSquares

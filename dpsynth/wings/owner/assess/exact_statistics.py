@@ -18,7 +18,7 @@ from dpsynth.bundle import compute_statistics
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.config.statistic_kinds import Asked, Correlation, Count, Grouped, Quantiles
+from dpsynth.columns.statistic_kinds import Asked, Correlation, Count, Grouped, Quantiles
 from dpsynth.statistics.computations import grouped_counts
 from dpsynth.statistics.sources import Sources
 from dpsynth.wings.owner.assess.owned_bundle import CodedTable

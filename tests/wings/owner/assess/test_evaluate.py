@@ -15,9 +15,9 @@ from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.public_schema import public_schema, published_layout
+from dpsynth.columns.statistic_kinds import request_of
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.files import FileForm
-from dpsynth.config.statistic_kinds import request_of
 from dpsynth.errors import SourceError
 from dpsynth.wings.owner.assess.agreement import agreement, halves, unseen_pairs
 from dpsynth.wings.owner.assess.coefficients import regression
