@@ -33,7 +33,7 @@ from dpsynth.strategy.strategy import Selection
 from dpsynth.wings.local.aggregating import Aggregated, hold
 from dpsynth.wings.local.contract import Contract, contract_of
 from dpsynth.wings.local.estimates import local_answers
-from dpsynth.wings.local.randomisers.randomiser import dice
+from dpsynth.wings.local.randomisers import dice
 from dpsynth.wings.local.reports import Tally
 
 FILES = {"nltcs": ("nltcs.csv", "nltcs-domain.json"), "adult": ("adult-coded.csv", "adult-domain.json")}

@@ -778,8 +778,8 @@ FAULTS: tuple[Fault, ...] = (
         "a unary encoding with too few bits",
         "Reports tell more than the epsilon of the contract.",
         "UnaryEncoding.within",
-        "_STEP / (odds + 1)",
-        "_STEP / (odds + 2)",
+        "_UNIT / (odds + 1)",
+        "_UNIT / (odds + 2)",
         "wings/local/randomisers/test_randomisers.py::test_the_privacy_loss_is_exactly_the_one_stated",
     ),
     _fault(

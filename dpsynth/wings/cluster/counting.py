@@ -30,9 +30,8 @@ class Dask(Workers):
             raise missing
         if inputs.table is not None:
             raise ConfigError(
-                "engine.dask is for a table that workers can read by themselves, and this one is in "
-                "the memory "
-                "of this process. Leave out engine.dask, or write the table to Parquet files."
+                "engine.dask is for a table that workers can read by themselves, and this one is in the "
+                "memory of this process. Leave out engine.dask, or write the table to Parquet files."
             )
         if engine.scheduler != LOCAL:
             workers_at(engine.scheduler, _certificates(engine)).close()

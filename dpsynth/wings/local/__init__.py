@@ -15,7 +15,7 @@ WING = Wing(
     functions={"collect": f"{_HERE}.in_python:collect", "aggregate": f"{_HERE}.in_python:aggregate"},
     points={
         "local": f"{_HERE}.keys:Local",
-        "plan without a curator": f"{_HERE}.plan_words:print_plan",
+        "plan without a curator": f"{_HERE}.forecast:print_plan",
         "answers without a curator": f"{_HERE}.estimates:stated_answers",
     },
 )

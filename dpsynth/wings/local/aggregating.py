@@ -1,14 +1,19 @@
-"""Aggregation of reports to a release: from a folder of reports to what the model engine and a bundle need.
+"""Aggregation of reports to a release. The steps stand in order, once, in ``aggregate``.
 
-Invariant: everything here is public: there is no curator, no private table and no journal, and the ledger is
-charged with nothing. Each respondent has borne the contract's epsilon already.
+    reports -> debiased answers -> held answers -> model -> synthetic table -> verdict -> statistics -> bundle
+    -> ledger
+
+The steps after the answers are those of ``dpsynth.pipeline.spine``.
+
+Invariant: everything here is public: there is no curator, no private table and no journal, and the ledger
+gets an entry without a charge. Each respondent has borne the contract's epsilon already.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -25,25 +30,76 @@ from dpsynth.accounting.measures import PURE
 from dpsynth.bundle import Publication, commit, write_public
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
-from dpsynth.columns.measurement import RANDOMISED, CombinedCounts, OwnAnswer
+from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.measurement import RANDOMISED, CombinedCounts, Measurement, OwnAnswer
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Reservation
-from dpsynth.model import Expansion, estimate
+from dpsynth.model import Expansion, Fit, Triangulation, estimate
 from dpsynth.model.denoising import outside, smoothed
-from dpsynth.pipeline.generating import row_source
+from dpsynth.model.factor import Array
+from dpsynth.model.least_squares import centred
+from dpsynth.pipeline.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
 from dpsynth.pipeline.measured import Answers, Measured
 from dpsynth.pipeline.outputs import Synthesis, software, views_in
+from dpsynth.pipeline.pausing import judge
 from dpsynth.pipeline.release_run import alone_in, check_outputs, make_partial, partial_of
+from dpsynth.pipeline.result import Release
+from dpsynth.pipeline.steps import RunStep, Step, Steps, plainly
 from dpsynth.strategy.reused_answers import ReusedAnswers
+from dpsynth.strategy.strategy import Selection
 from dpsynth.wings.local.collecting import contract_for
 from dpsynth.wings.local.collection import Collection
 from dpsynth.wings.local.contract import Contract
 from dpsynth.wings.local.estimates import LocalAnswers, local_answers
-from dpsynth.wings.local.held_answers import HELD_CELLS, held_answers
 from dpsynth.wings.local.randomisers import log_above
 from dpsynth.wings.local.reports import Tally, read_folder
+
+
+def aggregate(
+    spec: Spec, reports: Path, outputs: Path = Path("outputs"), *, run_step: RunStep = plainly
+) -> Release:
+    """Make a release from the reports of respondents, under trust: local.
+
+    Args:
+        spec: the contract's config.
+        reports: folder of reports.
+        outputs: folder under which ``<release>/<release id>`` appears.
+        run_step: runs a step.
+
+    Raises:
+        ConfigError: the config is not of the local model, or the ledger can't be used.
+        SourceError: there are too few reports.
+        DpsynthError: the folder of reports can't be read.
+    """
+    step = Steps(run_step)
+    collected = step(Step.READ_REPORTS, read_reports, spec, reports)
+    rng = np.random.default_rng(collected.seed)
+    measured = step(Step.HOLD_ANSWERS, hold, collected)
+    compiled, layout = collected.compiled, collected.compiled.layout
+    fit = step(Step.FIT, fit_model, compiled, layout, collected.max_cells, measured)
+    fitted = step(Step.SPREAD, spread_over_values, compiled, layout, measured, fit)
+    place = step(Step.BEGIN_BUNDLE, begun, spec, outputs)
+    drawn = step(Step.SAMPLE, sample_rows, compiled, fitted, place.partial / "public", rng)
+    verdict = step(Step.JUDGE, judge, compiled, fitted, drawn)
+    statistics = step(Step.TABULATE, tabulate, compiled, fitted, rng, unbiased=collected.answers)
+    synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee, verdict=verdict)
+    step(Step.WRITE, write_local, collected, place, synthesis)
+    step(Step.ENTER, enter, collected, place)
+    step(Step.PUBLISH, show, place)
+    titles = {t.title: t for t in statistics}
+    return Release(
+        place.release_id,
+        place.final,
+        collected.guarantee,
+        drawn,
+        titles,
+        (),
+        collection=collected.collection,
+        verdict=verdict,
+    )
+
 
 UNIT = "one respondent: the whole record that a report is made from"
 _CELL_BYTES = 8
@@ -298,3 +354,89 @@ def _described(collected: Aggregated) -> list[Mapping[str, object]]:
         }
         for question in collected.collection.questions
     ]
+
+
+HELD_CELLS = 125_000
+"""Most cells of the model, if the config states no bound."""
+LEAST_SIGNAL = 0.5
+"""Least share of signal in the observed relation of a pair that is held."""
+_MOST_TRIED = 400
+_RELATIONS = np.concatenate([[0.0], np.geomspace(0.003, 1.0, 12)])
+"""The shares of the respondents that a relation may move."""
+_ROUNDS = 60
+_WITHOUT = 9.0
+"""Pairs without a relation that are taken to have been seen beforehand."""
+
+
+def held_answers(
+    domain: Domain, answers: Sequence[Measurement], start: Fit, listed: bool, max_cells: int
+) -> Selection:
+    """The selection of answered cliques, those that the model can't hold beside it.
+
+    Respondents are asked everything at once, so many pairs are answered that are worth nothing: their noise
+    exceeds their relation. A pair's answer improves an estimate that takes its columns to be independent if
+    the squared relation is above its squared noise; the squared distance exceeds the squared relation by that
+    noise, so it must be twice the noise (Akaike's criterion). That alone would hold a sixth of pairs of pure
+    noise, and the table would be worse than one of independent columns. So most of the distance must be
+    relation, besides, as far as one can tell: how frequent relations of which strength are is learnt from all
+    answers by empirical Bayes, with a prior that leans to none (Stephens 2016). Such pairs are held by the
+    model in the order of what they improve, as far as its size allows. The synthetic table is refined to the
+    others.
+
+    Args:
+        domain: the columns.
+        answers: noisy marginals of several columns.
+        start: a fit of the single columns, which are independent in it.
+        listed: True if the config lists the cliques, which are all held then.
+        max_cells: largest number of cells of the model.
+    """
+    squares = np.array([_square(answer, start) for answer in answers])
+    freedoms = np.array([np.prod([size - 1.0 for size in a.values.shape]) for a in answers])
+    cells = np.array([a.values.size for a in answers])
+    variances = np.array([a.variance for a in answers])
+    found = signals(squares, freedoms, variances, start.model.total / cells) if answers else np.zeros(0)
+    # The approximate decrease of the squared L1 error of each clique by its answer.
+    gains = (squares - 2 * freedoms * variances) * cells
+    clear = (gains > 0) & (found > LEAST_SIGNAL)
+    worth = [int(i) for i in np.argsort(-gains, kind="stable") if listed or clear[i]]
+    tree = Triangulation.of(domain, [(c,) for c in domain.columns])
+    beside: list[Clique] = []
+    for tried, answer in enumerate(answers[i] for i in worth):
+        if tried >= _MOST_TRIED or tree.cells_with(answer.clique) > max_cells:
+            beside.append(answer.clique)
+            continue
+        tree = tree.with_clique(answer.clique)
+    return Selection(
+        tuple(answers[i].clique for i in worth),
+        tuple(answers[i] for i in worth),
+        start,
+        beside=tuple(beside),
+    )
+
+
+def signals(squares: Array, freedoms: Array, variances: Array, cell: Array) -> Array:
+    """The share of signal in each observed relation, float64[answers].
+
+    Args:
+        squares: float64[answers], sums of squares of the observed relations.
+        freedoms: float64[answers], their degrees of freedom.
+        variances: float64[answers], the variance of the noise of a cell.
+        cell: float64[answers], respondents of a cell on average.
+    """
+    prior = np.square(np.outer(_RELATIONS, cell))
+    total = prior + variances
+    likelihood = -0.5 * (freedoms * np.log(total) + squares / total)
+    likelihood = np.exp(likelihood - likelihood.max(axis=0))
+    frequencies = np.full(len(_RELATIONS), 1 / len(_RELATIONS))
+    for _ in range(_ROUNDS):
+        kinds = frequencies[:, None] * likelihood
+        kinds /= kinds.sum(axis=0)
+        frequencies = kinds.sum(axis=1)
+        frequencies[0] += _WITHOUT
+        frequencies /= frequencies.sum()
+    return np.asarray((kinds * prior / total).sum(axis=0))
+
+
+def _square(answer: Measurement, start: Fit) -> float:
+    """The sum of squares of an answer's relation beyond independent columns."""
+    return float(np.square(centred(answer.values - start.model.marginal(answer.clique))).sum())

@@ -77,8 +77,8 @@ def aggregate(
     from dpsynth.config import load
 
     let_arrow_start_without_pandas()
+    from dpsynth.wings.local.aggregating import aggregate as aggregated
     from dpsynth.wings.local.collection import Collection
-    from dpsynth.wings.local.pipeline import aggregate as aggregated
 
     release = aggregated(load(config), reports, out)
     collection = release.collection

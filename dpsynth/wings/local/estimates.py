@@ -1,7 +1,7 @@
 """Marginals from randomised answers: debiased, made consistent, each with its exact variance.
 
 If C of the m reports about a question support a cell, n (C/m - q)/(p - q) of the n respondents are in it,
-without bias (``dpsynth.wings.local.randomisers.randomiser``). Marginals that share columns are reconciled by
+without bias (``dpsynth.wings.local.randomisers``). Marginals that share columns are reconciled by
 least squares: each estimate is a linear function of the answers, with weights that don't depend on them. So
 it stays unbiased, and its variance follows from those of single reports:
 
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,35 +39,22 @@ from dpsynth.errors import SourceError
 from dpsynth.model.factor import spread
 from dpsynth.model.least_squares import LeastSquares, centred
 from dpsynth.wings.local.contract import Contract
-from dpsynth.wings.local.randomisers.randomiser import mean_variance
+from dpsynth.wings.local.randomisers import mean_variance
 from dpsynth.wings.local.reports import Tally
 
 Floats = NDArray[np.float64]
 _NUMBERS_A_BATCH = 1 << 22
 
 
-class Supports(Protocol):
-    """Facts on the supports of a report, which a ``Randomiser`` has."""
-
-    @property
-    def own(self) -> Fraction:
-        """The probability that a report supports the respondent's own cell."""
-        ...
-
-    @property
-    def other(self) -> Fraction:
-        """The probability that a report supports another given cell."""
-        ...
-
-    @property
-    def one_hot(self) -> bool:
-        """True if a report supports exactly one cell; otherwise it supports each independently."""
-        ...
-
-
 @dataclass(frozen=True)
-class ManifestSupports:
-    """The supports of a report as a manifest states them."""
+class Supports:
+    """Facts on the supports of a report, by its randomiser.
+
+    Attributes:
+        own: the probability that a report supports the respondent's own cell.
+        other: the probability that a report supports another given cell.
+        one_hot: True if a report supports exactly one cell; otherwise it supports each independently.
+    """
 
     own: Fraction
     other: Fraction
@@ -246,7 +233,7 @@ def stated_answers(
     for question in stated["questions"]:
         clique = tuple(question["columns"])
         own, other = Fraction(question["own"]), Fraction(question["other"])
-        supports = ManifestSupports(own, other, bool(question["one_hot"]))
+        supports = Supports(own, other, bool(question["one_hot"]))
         values, variance = counted[clique].values.astype(np.float64), counted[clique].variance
         found.append(LocalAnswer(clique, values, int(question["reports"]), supports, variance))
     one = any(answer.reports < stated["reports"] for answer in found)
@@ -286,4 +273,5 @@ def _debiased(
     cells = support.size
     sampling = (1 - reports / respondents) * (1 - 1 / cells) / cells if contract.one else 0.0
     variance = respondents**2 / reports * (mean_variance(randomiser) + sampling)
-    return LocalAnswer(clique, values, reports, randomiser, variance)
+    supports = Supports(randomiser.own, randomiser.other, randomiser.one_hot)
+    return LocalAnswer(clique, values, reports, supports, variance)

@@ -15,6 +15,7 @@ from dpsynth.config import Spec
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.inputs import MemoryTable
 from dpsynth.pipeline.result import Release
+from dpsynth.wings.local.aggregating import aggregate as aggregated
 from dpsynth.wings.local.collecting import (
     Sent,
     Side,
@@ -23,10 +24,6 @@ from dpsynth.wings.local.collecting import (
     collect_table,
     usual_memory,
 )
-from dpsynth.wings.local.pipeline import aggregate as aggregated
-
-Cap = int | float | Decimal | Fraction
-FORMS = ("jsonl", "parquet")
 
 
 def collect(
@@ -67,7 +64,22 @@ def collect(
     Raises:
         DpsynthError: ConfigError, SourceError or BudgetRefused; then nothing was sent.
     """
-    return reported(spec, records, whose, side_of(out, memory, cap, form))
+    if form not in ("jsonl", "parquet"):
+        raise ConfigError("form must be 'jsonl' or 'parquet'.")
+    if cap is not None and not 0 < cap < float("inf"):
+        raise ConfigError("cap must be above 0.")
+    most = None if cap is None else Fraction(repr(cap)) if isinstance(cap, float) else Fraction(cap)
+    side = Side(usual_memory() if memory is None else Path(memory), Path(out), f".{form}", most)
+    if isinstance(records, Mapping):
+        return collect_record(spec, records, "me" if whose is None else whose, side)
+    if whose is None:
+        raise ConfigError(
+            "whose must name the column of the table that says whose each record is, for each respondent "
+            "reports once."
+        )
+    if isinstance(records, str | Path):
+        return collect_file(spec, Path(records), whose, side)
+    return collect_table(spec, MemoryTable(records), whose, side)
 
 
 def aggregate(spec: Spec, reports: str | Path, /, *, outputs: str | Path = "outputs") -> Release:
@@ -86,35 +98,3 @@ def aggregate(spec: Spec, reports: str | Path, /, *, outputs: str | Path = "outp
             reports.
     """
     return aggregated(spec, Path(reports), Path(outputs))
-
-
-def side_of(out: str | Path, memory: str | Path | None, cap: Cap | None, form: str) -> Side:
-    """A respondent's side.
-
-    Raises:
-        ConfigError: a value isn't allowed.
-    """
-    if form not in FORMS:
-        raise ConfigError("form must be 'jsonl' or 'parquet'.")
-    if cap is not None and not 0 < cap < float("inf"):
-        raise ConfigError("cap must be above 0.")
-    most = None if cap is None else Fraction(repr(cap)) if isinstance(cap, float) else Fraction(cap)
-    return Side(usual_memory() if memory is None else Path(memory), Path(out), f".{form}", most)
-
-
-def reported(spec: Spec, records: object, whose: str | None, side: Side) -> Sent:
-    """Report a record, or the records of a table or a file; see ``dpsynth.collect``.
-
-    Raises:
-        ConfigError, SourceError, BudgetRefused, DpsynthError: nothing was sent.
-    """
-    if isinstance(records, Mapping):
-        return collect_record(spec, records, "me" if whose is None else whose, side)
-    if whose is None:
-        raise ConfigError(
-            "whose must name the column of the table that says whose each record is, for each respondent "
-            "reports once."
-        )
-    if isinstance(records, str | Path):
-        return collect_file(spec, Path(records), whose, side)
-    return collect_table(spec, MemoryTable(records), whose, side)

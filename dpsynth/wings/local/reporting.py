@@ -35,8 +35,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.identifier import canonical_id
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, SourceError
 from dpsynth.wings.local.contract import Contract, Question
-from dpsynth.wings.local.randomisers import Answer
-from dpsynth.wings.local.randomisers.randomiser import dice
+from dpsynth.wings.local.randomisers import Answer, dice
 from dpsynth.wings.local.reports import Report, sync
 
 FORMAT = "dpsynth respondent memory 1"

@@ -157,15 +157,13 @@ def _model(manifest: Manifest) -> dict[str, object]:
     return {
         "model_name": "Central",
         "model_name_description": "One trusted curator holds the private table and adds all noise.",
-        "actors": "The curator, who runs the release and is trusted with the table; recipients, who get "
-        "the public "
-        "folder alone and need not be trusted.",
+        "actors": "The curator, who runs the release and is trusted with the table; recipients, who get the "
+        "public folder alone and need not be trusted.",
         "release_type": "Many releases"
         if manifest.period is not None or earlier is not None
         else "Single release",
-        "release_type_description": "A ledger adds up the losses of all releases of the table and "
-        "refuses those "
-        "above its cap.",
+        "release_type_description": "A ledger adds up the losses of all releases of the table and refuses "
+        "those above its cap.",
         "data_source_type": "Static",
         "data_source_type_description": "The table was read once, after the whole budget had been reserved.",
         "access_type": "Non-interactive",
@@ -177,9 +175,8 @@ def _accounting(manifest: Manifest, promise: StatedGuarantee) -> dict[str, objec
     approximate = promise.approximate_delta
     return {
         "post_processing": "A graphical model was fitted to the noisy answers; the synthetic table, the "
-        "statistics and the "
-        "report were made of it, of the answers and of public facts. The private table was not looked at "
-        "again.",
+        "statistics and the report were made of it, of the answers and of public facts. The private table "
+        "was not looked at again.",
         "composition": _COMPOSITION[promise.accountant]
         + (f" Finding values adds {approximate} to delta." if approximate else ""),
         "answers": len(manifest.mechanisms),
@@ -195,30 +192,26 @@ def _implementation(manifest: Manifest, promise: StatedGuarantee) -> dict[str, o
     )
     return {
         "pre_processing_eda_hyperparameter_tuning": f"{tuned} Cells that can't be read count as a public "
-        f"value. "
-        "Hyperparameters follow from the configuration and from noisy answers. Whether the configuration was "
-        "chosen without looking at the table, only the curator can say.",
+        "value. Hyperparameters follow from the configuration and from noisy answers. Whether the "
+        "configuration was chosen without looking at the table, only the curator can say.",
         "mechanisms": _grouped(manifest.mechanisms),
         "security": {
-            "randomness": "Exact samplers of discrete distributions on the operating system's "
-            "cryptographic source; "
-            "no seed reaches them.",
+            "randomness": "Exact samplers of discrete distributions on the operating system's cryptographic "
+            "source; no seed reaches them.",
             "floating_point": "No released number is drawn in floating point. Costs are exact fractions, "
             "rounded up.",
             "crashes": "Each answer is charged on disk before its noise is drawn, and recorded before it "
             "is seen.",
-            "side_channels": "No time, size or exit code is published that depends on the table; who "
-            "watches the "
-            "curator's machine is not defended against.",
+            "side_channels": "No time, size or exit code is published that depends on the table; who watches "
+            "the curator's machine is not defended against.",
             "supply": "Dependencies are pinned by hash. Public files hold nothing that runs code when it "
             "is loaded.",
         },
         "software": manifest.software,
         "justification": [
             _WHY[promise.accountant],
-            f"Strategy {manifest.structure.method} decides what to measure by noisy "
-            f"answers, and "
-            "spends its whole budget whatever comes out, so the stated loss was fixed beforehand.",
+            f"Strategy {manifest.structure.method} decides what to measure by noisy answers, and spends its "
+            "whole budget whatever comes out, so the stated loss was fixed beforehand.",
         ],
     }
 

@@ -70,8 +70,8 @@ def test_a_bundle_of_respondents_reports_is_verified_as_far_as_it_can_be(tmp_pat
     from pathlib import Path
 
     from dpsynth.config import from_mapping
+    from dpsynth.wings.local.aggregating import aggregate
     from dpsynth.wings.local.collecting import Side, collect_file
-    from dpsynth.wings.local.pipeline import aggregate
 
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"{i},{'FM'[i % 2]},{'no' if i % 3 else 'yes'}\n" for i in range(900))

@@ -19,9 +19,9 @@ from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.pipeline.result import Release
 from dpsynth.strategy.reused_answers import read_measurements
+from dpsynth.wings.local.aggregating import aggregate
 from dpsynth.wings.local.collecting import contract_for as contract_of_spec
 from dpsynth.wings.local.forecast import expected_variances, local_forecast
-from dpsynth.wings.local.pipeline import aggregate
 from dpsynth.wings.local.reporting import Memory, reports_of
 from dpsynth.wings.local.reports import write_reports
 from tests.cli.here import Command

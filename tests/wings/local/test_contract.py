@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from dpsynth.errors import ConfigError
-from dpsynth.wings.local.contract import Contract
-from dpsynth.wings.local.questions import expected_loss
+from dpsynth.wings.local.contract import Contract, expected_loss
 from dpsynth.wings.local.randomisers import log_above
 from tests.wings.local.collections import COLUMNS, contract_for
 

@@ -11,8 +11,8 @@ from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import RANDOMISED, ExactTotal, Measurement
 from dpsynth.model import estimate
 from dpsynth.strategy.strategy import Selection
-from dpsynth.wings.local import held_answers as answered
-from dpsynth.wings.local.held_answers import held_answers
+from dpsynth.wings.local import aggregating as answered
+from dpsynth.wings.local.aggregating import held_answers
 
 DOMAIN = Domain({"a": 2, "b": 2, "c": 2, "d": 2})
 ROWS = 10_000

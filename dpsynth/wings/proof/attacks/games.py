@@ -49,9 +49,8 @@ ATTACKS: dict[str, Attack] = {
     ),
     "homogeneity": Attack(
         "Homogeneity",
-        "The attacker knows a person's quasi-identifiers, finds her group in a k-anonymous table, and "
-        "reads off "
-        "which of two possible values it shows.",
+        "The attacker knows a person's quasi-identifiers, finds her group in a k-anonymous table, and reads "
+        "off which of two possible values it shows.",
         "value",
         "Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam 2007",
         homogeneity,

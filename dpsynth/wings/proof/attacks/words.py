@@ -40,17 +40,13 @@ def about(world: World) -> tuple[str, ...]:
     delta = f", δ = {guarantee.delta:.3g}" if guarantee.delta else ""
     return (
         f"The table of these games has {world.rows:,} rows, {made}: no private table was read, and nothing "
-        "was "
-        "charged. In each game a fair coin draws a secret, and a guess without any table is right half of "
-        "the "
-        "time.",
+        "was charged. In each game a fair coin draws a secret, and a guess without any table is right half "
+        "of the time.",
         f"The release's guarantee is ε = {guarantee.epsilon:.6g}{delta} ({guarantee.neighbours}). With it "
-        "nobody "
-        f"is right more often than {bound_in_words(guarantee, presence_bound(guarantee))} about whether "
-        "somebody "
-        f"is in the table, nor more often than {bound_in_words(guarantee, value_bound(guarantee))} about "
-        "which "
-        "of two values somebody in it has, whatever they know and compute.",
+        f"nobody is right more often than {bound_in_words(guarantee, presence_bound(guarantee))} about "
+        "whether somebody is in the table, nor more often than "
+        f"{bound_in_words(guarantee, value_bound(guarantee))} about which of two values somebody in it has, "
+        "whatever they know and compute.",
     )
 
 
@@ -67,8 +63,7 @@ def groups_of(world: World) -> str:
     quasi = ", ".join(world.quasi_identifiers)
     return (
         f"The attacker knows {quasi} of everybody, and wants to know {world.sensitive}; k-anonymous tables "
-        "have "
-        f"k = {world.k}."
+        f"have k = {world.k}."
     )
 
 

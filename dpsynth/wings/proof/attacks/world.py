@@ -228,8 +228,7 @@ def _roles(
     if sensitive is None or sensitive in quasi or sensitive not in asked or not quasi:
         raise ConfigError(
             "The attacks need a column to find out, whose counts the release has, beside the "
-            "quasi-identifiers: "
-            "choose them with --sensitive and --quasi-identifiers."
+            "quasi-identifiers: choose them with --sensitive and --quasi-identifiers."
         )
     return quasi, sensitive
 

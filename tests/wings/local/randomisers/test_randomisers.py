@@ -14,11 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.wings.local.randomisers import Answer, Randomiser, best, log_above, odds_within, protocol
-from dpsynth.wings.local.randomisers.direct import DirectResponse
-from dpsynth.wings.local.randomisers.hashing import LocalHashing
-from dpsynth.wings.local.randomisers.randomiser import cell_variance, coins, dice, mean_variance
-from dpsynth.wings.local.randomisers.unary import UnaryEncoding
+from dpsynth.wings.local.randomisers import (
+    Answer,
+    DirectResponse,
+    LocalHashing,
+    Randomiser,
+    UnaryEncoding,
+    best,
+    cell_variance,
+    coins,
+    dice,
+    log_above,
+    mean_variance,
+    odds_within,
+    protocol,
+)
 from tests.examples import examples
 from tests.thinned import some
 
