@@ -7,7 +7,7 @@ messages can be shown, logged and kept by an orchestrator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 def spelt_out(text: str) -> str:
@@ -17,6 +17,18 @@ def spelt_out(text: str) -> str:
     'a\\x1b[31m'
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def nearest(word: object, known: Collection[str]) -> str:
+    """The advice that follows an unknown word, or "" if no known word is close.
+
+    >>> nearest("epsilom", ["delta", "epsilon"])
+    " (did you mean 'epsilon'?)"
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(word).casefold(), {k.casefold(): k for k in known}, n=1, cutoff=0.6)
+    return f" (did you mean '{next(k for k in known if k.casefold() == close[0])}'?)" if close else ""
 
 
 class DpsynthError(Exception):

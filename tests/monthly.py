@@ -13,7 +13,7 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import planned, spent
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, RecordedEvent, to_json
 from dpsynth.accounting.measures import PURE, ZCDP
-from dpsynth.columns.slices import Slice, span_of
+from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.ledger import store as ledger_tables
 from dpsynth.ledger.balance import Balance, Filter, Reservation
 from dpsynth.ledger.ledger import Ledger

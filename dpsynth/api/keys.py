@@ -11,11 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
-from dpsynth.accounting.measures import PURE
-from dpsynth.columns.section import nearest
 from dpsynth.config import Spec
 from dpsynth.config.privacy import USUAL_DELTA
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +119,7 @@ def _with_delta(privacy: Mapping[str, object]) -> dict[str, object]:
 
 
 def _pure_by_other_keys(privacy: Mapping[str, object]) -> bool:
-    return privacy.get("noise") == "laplace" or privacy.get("accountant") == PURE.accountant
+    return privacy.get("noise") == "laplace" or privacy.get("accountant") == "sequential"
 
 
 def _joined(found: object, short: str, section: str, key: str, value: object) -> dict[str, object]:

@@ -19,7 +19,6 @@ from dpsynth.bundle.csv_files import Library
 from dpsynth.config import Spec
 from dpsynth.config.privacy import Ledger
 from dpsynth.errors import ConfigError, DpsynthError, Paused
-from dpsynth.ledger.ledger import Ledger as LedgerBook
 from dpsynth.pipeline.beginning import DEFAULT_REQUEST, Request
 from dpsynth.pipeline.inputs import MemoryTable
 from dpsynth.pipeline.release_run import Ending, unfinished_journal
@@ -155,8 +154,8 @@ def abandoned(release_id: str, ledger: str | Path | Mapping[str, str], outputs: 
         ConfigError: the ledger has no such release, it has ended, or its journal is not there.
     """
     section = ledger if isinstance(ledger, Mapping) else {"url": address(ledger)}
-    book = LedgerBook(section.get("url", Ledger().url), section.get("head"))
-    ending = Ending.of(book, release_id, lambda: _journal(outputs, release_id))
+    url, head = section.get("url", Ledger().url), section.get("head")
+    ending = Ending.of(url, head, release_id, lambda: _journal(outputs, release_id))
     ending.enter("given up with dpsynth.abandon")
     return ending.sentence
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags
 
-    from dpsynth.accounting.events import Guarantee
     from dpsynth.api.keys import Columns, Number, Table
     from dpsynth.bundle.recipient import Bundle
     from dpsynth.bundle.recipient.more_rows import Given
@@ -105,7 +104,7 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
             raise ConfigError(f"{twice} is given twice: as a parameter, and under keys. Keep one.")
         request = Request(Path(self.outputs))
         self.release_: Release | Bundle = released(closed, None, request, note, {**keys, **(self.keys or {})})
-        self.guarantee_: Guarantee = self.release_.guarantee
+        self.guarantee_ = self.release_.guarantee
         return self
 
     def sample(self, n: int, random_state: int | None = None, *, given: Given = None) -> pd.DataFrame:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.neighbours import Nameless
+from dpsynth.accounting.slices import Slice
 from dpsynth.bundle.row_files import TableFiles
 from dpsynth.bundle.row_source import RowSource
 from dpsynth.columns.column import Column
@@ -26,7 +27,6 @@ from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import Measurement, OwnAnswer
 from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.columns.rules import Enforcement
-from dpsynth.columns.slices import Slice
 from dpsynth.columns.sums import MeasuredSums
 from dpsynth.figures import rounded_up
 from dpsynth.model import MarkovRandomField

@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from dpsynth.config import Spec
     from dpsynth.ledger.balance import Balance, Ticks
     from dpsynth.ledger.ledger import Ledger
-    from dpsynth.ledger.views import AccountView
+    from dpsynth.ledger.views import Accountants, AccountView
     from dpsynth.pipeline.release_run import Ending
 
 app = typer.Typer(no_args_is_help=True, help="What was spent on each dataset, and what is left.")
 
 PAGE: Point[Callable[[Sequence[AccountView], Ledger, date], str]] = Point("page of the ledger", "owner")
 """One page of HTML for some accounts of a ledger, as of a day."""
+
+ACCOUNTANTS: Point[Accountants] = Point("accountants of releases")
 
 Dataset = Annotated[str | None, typer.Argument(help="Only this one; left out: the config's, or all.")]
 One = Annotated[str, typer.Argument(help="The dataset's name in the ledger.")]
@@ -239,7 +241,9 @@ def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
     why = _said(reason)
     from dpsynth.pipeline.release_run import Ending
 
-    ending = Ending.of(place.open(), release_id, lambda: journal or _journal(place.spec, out, release_id))
+    ending = Ending.of(
+        place.url, place.head, release_id, lambda: journal or _journal(place.spec, out, release_id)
+    )
     print(ending.sentence)
     if not yes and not _agreed():
         print("Nothing was changed.")
@@ -267,7 +271,7 @@ def abandon_of(config: Path, out: Path, release_id: str) -> None:
 
     from dpsynth.pipeline.release_run import Ending
 
-    ending = Ending.of(place.open(), release_id, found)
+    ending = Ending.of(place.url, place.head, release_id, found)
     print(ending.sentence)
     _enter(ending, "given up with dpsynth run --abandon")
 
@@ -319,8 +323,11 @@ def _views(place: _Place) -> list[AccountView]:
     if chosen is not None:
         accounts = (_balance(book, chosen),)
     today, of_config = datetime.now(UTC).date(), replace(place, named=None).dataset(book)
+    filled = ACCOUNTANTS.filled()
     return [
-        account_view(account, today, _ticks(place.spec, account) if account.dataset == of_config else None)
+        account_view(
+            account, today, _ticks(place.spec, account) if account.dataset == of_config else None, filled
+        )
         for account in accounts
     ]
 

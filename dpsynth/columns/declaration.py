@@ -18,7 +18,8 @@ from typing import Annotated, Protocol
 from dpsynth.columns.codec import Codec
 from dpsynth.columns.column import Column
 from dpsynth.columns.search import Search
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Number, Value, nearest, refused
+from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Number, Value, refused
+from dpsynth.errors import nearest
 
 MAX_DOMAIN_SIZE = 10_000
 

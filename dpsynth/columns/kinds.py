@@ -24,8 +24,9 @@ from dpsynth.columns.duration import DurationColumn
 from dpsynth.columns.identifier import IdentifierColumn
 from dpsynth.columns.layout import Layout, Part
 from dpsynth.columns.numeric import IntegerColumn, NumberColumn
-from dpsynth.columns.section import Section, nearest, one_of, refused
+from dpsynth.columns.section import Section, one_of, refused
 from dpsynth.columns.text import TextColumn
+from dpsynth.errors import nearest
 
 
 class Declaration(Protocol):

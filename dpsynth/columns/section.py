@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import Annotated
 
 from pydantic import (
@@ -28,7 +27,7 @@ from pydantic import (
 from pydantic.config import JsonDict
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, nearest
 
 Value = dict[str, "Value"] | list["Value"] | str | int | Decimal | bool | None
 """Plain Python values of YAML values."""
@@ -47,16 +46,6 @@ def refused(words: str, *path: str | int) -> PydanticCustomError:
         path: keys from the value being validated down to the one at fault.
     """
     return PydanticCustomError(REFUSED, "{words}", {"words": words, "path": path})
-
-
-def nearest(word: object, known: Collection[str]) -> str:
-    """The advice that follows an unknown word, or "" if no known word is close.
-
-    >>> nearest("epsilom", ["delta", "epsilon"])
-    " (did you mean 'epsilon'?)"
-    """
-    close = get_close_matches(str(word).casefold(), {k.casefold(): k for k in known}, n=1, cutoff=0.6)
-    return f" (did you mean '{next(k for k in known if k.casefold() == close[0])}'?)" if close else ""
 
 
 def unrepeated(items: Iterable[object], *path: str | int) -> None:

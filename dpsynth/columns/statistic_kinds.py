@@ -36,11 +36,10 @@ from dpsynth.columns.section import (
     Number,
     Section,
     Text,
-    nearest,
     refused,
     unrepeated,
 )
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, nearest
 
 MOST_GROUPED = 3
 """Most columns of the groups."""

@@ -29,7 +29,6 @@ from dpsynth.columns.section import (
     Section,
     Text,
     Unreviewed,
-    nearest,
     refuse_guessed,
     refuse_unreviewed,
     refused,
@@ -55,7 +54,7 @@ from dpsynth.config.publication import Publish, Sample
 from dpsynth.config.source import Engine, InMemory, Source
 from dpsynth.config.structure import METHODS, Structure
 from dpsynth.config.yaml_reader import Document
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, nearest
 from dpsynth.wing import Point
 
 _RATE = ("privacy", "sample_rate")

@@ -19,9 +19,9 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import Field
 
-from dpsynth.columns.section import Choice, ColumnName, Flag, Section, Text, nearest, refused
-from dpsynth.columns.slices import Slice, label_of, span_of, value_of
-from dpsynth.errors import ConfigError
+from dpsynth.accounting.slices import Slice, label_of, span_of, value_of
+from dpsynth.columns.section import Choice, ColumnName, Flag, Section, Text, refused
+from dpsynth.errors import ConfigError, nearest
 
 _NAMES = re.compile("JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC|SUN|MON|TUE|WED|THU|FRI|SAT|L", re.I)
 

@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, codes_of, domain_of
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.layout import in_order
-from dpsynth.columns.slices import Slice
 from dpsynth.curator.counting import cores
 from dpsynth.curator.rows.cell_texts import Batch, distinct_cells, of_rows
 from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of

@@ -34,10 +34,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.slices import label_within
 from dpsynth.accounting.subsampling import COIN_BITS
 from dpsynth.columns.identifier import NOBODY, NUMBERS, canonical_id
 from dpsynth.columns.number_texts import is_number
-from dpsynth.columns.slices import label_within
 from dpsynth.curator.rows.cell_texts import Batch, distinct_cells, of_rows
 from dpsynth.curator.rows.coded_columns import blocks
 

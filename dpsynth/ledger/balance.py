@@ -39,7 +39,7 @@ from dpsynth.accounting.amount import Amount, digits, float_down, float_up
 from dpsynth.accounting.calibration import LAPLACE
 from dpsynth.accounting.composition import Cost, charge, group_cost, planned
 from dpsynth.accounting.measures import Measure
-from dpsynth.columns.slices import Slice
+from dpsynth.accounting.slices import Slice
 from dpsynth.config.files.place import same_table
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.filters import (

@@ -24,7 +24,7 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import Cost, charge
 from dpsynth.accounting.measures import MEASURES
 from dpsynth.accounting.neighbours import EVENT, ROW, neighbours_in_words
-from dpsynth.columns.slices import Slice
+from dpsynth.accounting.slices import Slice
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, Reservation, State, UnitChange
 from dpsynth.ledger.chain import KINDS, Row
 from dpsynth.ledger.filters import (

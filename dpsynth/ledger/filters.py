@@ -39,7 +39,7 @@ from typing import TypeVar
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import Cost
 from dpsynth.accounting.measures import Measure
-from dpsynth.columns.slices import Slice, value_of
+from dpsynth.accounting.slices import Slice, value_of
 
 Filter = Measure
 """A privacy filter, which bounds the sum of one measure; stored by the name of the measure's accountant."""

@@ -19,7 +19,6 @@ from dpsynth.accounting.events import LOCAL_REPORTS, RecordedEvent, from_json
 from dpsynth.accounting.neighbours import protected
 from dpsynth.figures import NOTHING, rounded_up
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, Runway, Ticks, UnitChange, runway
-from dpsynth.wing import Point
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,7 @@ class Statement:
     why: str
 
 
-ACCOUNTANTS: Point[Callable[[Sequence[Sequence[Composed]], Fraction], tuple[Statement, ...]]] = Point(
-    "accountants of releases"
-)
+Accountants = Callable[[Sequence[Sequence[Composed]], Fraction], tuple[Statement, ...]]
 """Each accountant's statement on releases, in groups of those that one person may be in, at a delta."""
 
 
@@ -119,8 +116,13 @@ class AccountView:
         return least(self.statements)
 
 
-def account_view(account: Balance, today: date, ticks: Ticks | None = None) -> AccountView:
-    """The view of an account as of a UTC date; a schedule's dates are for the runway."""
+def account_view(
+    account: Balance, today: date, ticks: Ticks | None = None, accountants: Accountants | None = None
+) -> AccountView:
+    """The view of an account as of a UTC date; a schedule's dates are for the runway.
+
+    Without accountants the one statement is that of the account's own filter.
+    """
     releases = account.releases
     lines = tuple(
         Line(entry, account.share_of(entry.counted.cost), _share(account, releases[: i + 1]), _asked(entry))
@@ -130,7 +132,7 @@ def account_view(account: Balance, today: date, ticks: Ticks | None = None) -> A
         account,
         lines,
         _share(account, tuple(r for r in releases if r.state != "reserved")),
-        _statements(account),
+        _statements(account) if accountants is None else accountants(_composed(account), account.cap.delta),
         runway(account, today, ticks),
     )
 
@@ -140,10 +142,7 @@ def _share(account: Balance, releases: tuple[ReleaseEntry, ...]) -> float:
 
 
 def _statements(account: Balance) -> tuple[Statement, ...]:
-    """The accountants' statements; without the wing of proof that of the account's own filter."""
-    accountants = ACCOUNTANTS.filled()
-    if accountants is not None:
-        return accountants(_composed(account), account.cap.delta)
+    """The statement of the account's own filter."""
     own, kind = account.of_unit, account.filter
     epsilon, delta = float_up(own.epsilon_used), float_up(own.delta_used)
     why = f"The figures of the account's filter added up: {kind.composition}."

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.columns.slices import Slice
+from dpsynth.accounting.slices import Slice
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.curator.journal import Fence, Journal
 from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError, TakenOver

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.composition import of_groups, other_relation
+from dpsynth.accounting.slices import Slice
 from dpsynth.columns.calendar import invents_time_of_day
 from dpsynth.columns.rules import enforcement_of
-from dpsynth.columns.slices import Slice
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry

@@ -485,12 +485,18 @@ class Ending:
     events: list[dict[str, object]]
 
     @classmethod
-    def of(cls, book: Ledger, release_id: str, journal: Callable[[], Path | None]) -> Ending:
-        """The end of a release that the ledger has as reserved.
+    def of(
+        cls, url: str, head: str | Path | None, release_id: str, journal: Callable[[], Path | None]
+    ) -> Ending:
+        """The end of a release that the ledger at a URL, with its head file, has as reserved.
 
         Raises:
             ConfigError: the ledger has no such release, it has ended, or its journal can't be used.
         """
+        # It takes SQLAlchemy with it.
+        from dpsynth.ledger.ledger import Ledger
+
+        book = Ledger(url, head)
         entry = book.release(release_id)
         if entry is None:
             raise ConfigError(f"The ledger has no release {release_id}; dpsynth ledger show lists them.")

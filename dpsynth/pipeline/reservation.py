@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import PURE, measure_named
-from dpsynth.columns.slices import Slice
+from dpsynth.accounting.slices import Slice
 from dpsynth.config import Spec
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.files.place import resolved

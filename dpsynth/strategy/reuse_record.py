@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dpsynth.accounting.slices import Slice
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.slices import Slice
 from dpsynth.figures import count, rounded_up
 
 _NAMED = 6

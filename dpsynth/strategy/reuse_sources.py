@@ -27,11 +27,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.amount import Amount, float_up
+from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.measurement import Observation, PublicCounts, mean_absolute_error
-from dpsynth.columns.slices import Slice
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, ReleaseEntry
 from dpsynth.model import Fit

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.slices import Slice
 from dpsynth.bundle.publication import BundleAudience
-from dpsynth.columns.slices import Slice
 from dpsynth.wings.proof.dataset_page import (
     PAGE,
     Listed,

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from dpsynth.columns.slices import Slice, span_of
+from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.config import Period
 from dpsynth.config.period import last_whole, slice_named, slice_of
 from dpsynth.errors import ConfigError

@@ -9,9 +9,9 @@ import pytest
 from pyarrow import parquet
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.slices import Slice, span_of
 from dpsynth.config.files import FileForm
 from dpsynth.curator import load_table, loaded_rows, read_batches
 from dpsynth.curator.loaded_rows import in_slice, rows_within

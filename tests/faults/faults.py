@@ -621,7 +621,7 @@ FAULTS: tuple[Fault, ...] = (
         "Slice.holds",
         "return span is not None and self.start <= span[0] and span[1] <= self.stop",
         "return span is not None and self.start <= span[0]",
-        "columns/test_slices.py",
+        "accounting/test_slices.py",
         "curator/test_slicing.py",
     ),
     _fault(

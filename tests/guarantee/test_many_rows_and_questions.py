@@ -22,13 +22,13 @@ from dpsynth.accounting.composition import Cost, amount_of, spent
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, SelectionEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.slices import Slice
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.compression import Compression
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.search import ValueSearch
-from dpsynth.columns.slices import Slice
 from dpsynth.columns.sums import Centring
 from dpsynth.curator import Curator, Journal, Terms, counting, samplers
 from dpsynth.curator.samplers import chances_at

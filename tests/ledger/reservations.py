@@ -9,7 +9,7 @@ from fractions import Fraction
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import Cost, planned
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
-from dpsynth.columns.slices import Slice, span_of
+from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.ledger.balance import Balance, Reservation
 from dpsynth.ledger.filters import Filter
 from dpsynth.ledger.ledger import Ledger

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import NOTHING, Cost, planned
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
-from dpsynth.columns.slices import Slice
+from dpsynth.accounting.slices import Slice
 from dpsynth.ledger import filters
 from dpsynth.ledger.balance import MOST, Balance, Reservation, first_balance, first_entry
 from dpsynth.ledger.filters import (

@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
-from dpsynth.columns.slices import Slice
+from dpsynth.accounting.slices import Slice
 from dpsynth.errors import BudgetRefused
 from dpsynth.ledger.balance import (
     FARTHEST,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -14,7 +16,7 @@ from dpsynth.accounting.events import LOCAL_REPORTS
 from dpsynth.accounting.measures import GDP, PURE
 from dpsynth.ledger import views
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, Runway, first_balance, first_entry
-from dpsynth.ledger.views import AccountView, Composed, Statement, account_view, runway_in_words
+from dpsynth.ledger.views import AccountView, Composed, Statement, runway_in_words
 from tests.ledger.reservations import ASK, EVENTS, HALF, asking, month, sought_cost
 
 DAY = date(2026, 11, 22)
@@ -39,17 +41,12 @@ def runway(before: Balance, *, fits: int, like: ReleaseEntry = OPEN, **more: obj
     return " ".join(runway_in_words(AccountView(before, (), 0.0, (), forecast)))
 
 
-@pytest.fixture(autouse=True)
-def composed(monkeypatch: pytest.MonkeyPatch) -> list[list[list[Composed]]]:
-    """The composition for each view, in place of all accountants."""
-    seen: list[list[list[Composed]]] = []
+def stated(composed: Sequence[Sequence[Composed]], delta: Fraction) -> tuple[Statement, ...]:
+    """One accountant in place of all."""
+    return (Statement("gdp", "GDP", 0.5, float(delta), True, f"{composed}"),)
 
-    def stated(composed: list[list[Composed]], delta: Fraction) -> tuple[Statement, ...]:
-        seen.append(composed)
-        return (Statement("gdp", "GDP", 0.5, float(delta), True, ""),)
 
-    monkeypatch.setattr(views.ACCOUNTANTS, "filled", lambda: stated)
-    return seen
+account_view = partial(views.account_view, accountants=stated)
 
 
 def test_what_has_not_ended_is_told_apart() -> None:
@@ -62,11 +59,11 @@ def test_what_has_not_ended_is_told_apart() -> None:
     assert views.guarantee_in_words(account_view(account(), DAY)) == "Nothing has been released."
 
 
-def test_reports_of_respondents_are_counted_by_their_cost_alone(composed) -> None:
+def test_reports_of_respondents_are_counted_by_their_cost_alone() -> None:
     told = replace(CLOSED, events=({"mechanism": LOCAL_REPORTS, "reports": 9}, *EVENTS))
     view = account_view(account(told), DAY)
-    account_view(account(CLOSED), DAY)
-    assert composed[0] == composed[1] and len(composed[0][0][0].events) == 1
+    assert view.statements == account_view(account(CLOSED), DAY).statements
+    assert view.statements[0].why.count("LaplaceEvent(") == 1
     assert view.lines[0].asked == ((LOCAL_REPORTS, 1), ("discrete Laplace", 1))
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from dpsynth.columns.slices import Slice, span_of
+from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.reservation import FARTHEST, Occasion, _to_come, next_releases, occasion_of
 from tests.thinned import some

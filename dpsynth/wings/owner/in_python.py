@@ -16,10 +16,10 @@ from typing import Unpack, cast
 
 from dpsynth.api.keys import SHORT, Keys, Table
 from dpsynth.api.releasing import described_by, held, spelt_in_python
-from dpsynth.columns.section import Guessed, Value, nearest
+from dpsynth.columns.section import Guessed, Value
 from dpsynth.config import Spec
 from dpsynth.config.yaml_reader import parse_yaml
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, nearest
 from dpsynth.pipeline.result import Release
 from dpsynth.wings.owner.assess.checking import Check
 from dpsynth.wings.owner.assess.checking import check as look

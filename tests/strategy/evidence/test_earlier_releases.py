@@ -14,9 +14,9 @@ import pytest
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import PURE
+from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.bundle import compute_statistics
 from dpsynth.bundle.explanation import assumption
-from dpsynth.columns.slices import Slice, span_of
 from dpsynth.columns.statistic_kinds import Crosstab
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry

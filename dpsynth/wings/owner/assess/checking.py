@@ -27,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsynth.accounting.slices import Slice
 from dpsynth.columns.codec import Reading
-from dpsynth.columns.slices import Slice
 from dpsynth.config import Spec
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import MemoryTable, as_texts

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from dpsynth.accounting.neighbours import Neighbours, neighbours_in_words
+from dpsynth.accounting.slices import Slice
 from dpsynth.bundle import restore
 from dpsynth.bundle.manifest import MANIFEST, BundleRefused, Manifest, read_values
 from dpsynth.bundle.row_files import table_names
@@ -27,7 +28,6 @@ from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import companion
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.public_schema import UnknownColumn
-from dpsynth.columns.slices import Slice
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import named_form
 from dpsynth.config.files.place import Place

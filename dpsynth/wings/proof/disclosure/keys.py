@@ -27,12 +27,12 @@ from dpsynth.columns.section import (
     Number,
     Section,
     Whole,
-    nearest,
     refused,
     unrepeated,
 )
 from dpsynth.columns.statistic_kinds import Asked, Count, Crosstab
 from dpsynth.config.publication import Publish
+from dpsynth.errors import nearest
 from dpsynth.wings.proof.disclosure import hierarchy as hierarchies
 from dpsynth.wings.proof.disclosure.hierarchy import Hierarchy, Tree
 from dpsynth.wings.proof.disclosure.linked_tables import number_of_cells

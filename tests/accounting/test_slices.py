@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpsynth.columns.slices import Slice, span_of, value_of
+from dpsynth.accounting.slices import Slice, span_of, value_of
 
 LABELS = [
     "2024", "2025", "2026", "2025-Q1", "2025-Q4", "2026-Q1", "2026-Q2", "2025-12", "2026-01", "2026-02",
