@@ -90,12 +90,6 @@ class TakenOver(DpsynthError):
     """Another copy of the release went on, or the release was ended; this copy publishes nothing."""
 
 
-class ModelTooLarge(DpsynthError):
-    """The model would need more memory than is allowed; no memory was allocated."""
-
-    exit_code = 2
-
-
 class ModelFileError(DpsynthError, ValueError):
     """A file is not a model that can be loaded, or a model is not one that can be saved."""
 

@@ -98,17 +98,14 @@ class Noisy:
 
 @dataclass(frozen=True, eq=False)
 class Observation(Noisy):
-    """Counts of one marginal, or linear queries on one, with an error of given variance.
+    """Counts of one marginal, with an error of given variance.
 
     Attributes:
         clique: the columns counted, in the order of the array's axes.
-        values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows. With a
-            query: int64[answers].
+        values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows.
         noise: "gaussian", "laplace", "randomised response", or "none" for a number that is exact.
         scale: sigma of the discrete Gaussian, b of the discrete Laplace, or the standard deviation of
             randomised answers, in rows.
-        query: float64, shape (answers, *domain.shape(clique)): the weight of each cell in
-            each answer, such as prefix sums or merged bins; None where every cell was counted.
         summed: int64, shape of the values: number of noisy counts whose sum each value is, each count with
             noise of its own; None where each value is one count.
     """
@@ -117,7 +114,6 @@ class Observation(Noisy):
     values: NDArray[np.int64]
     noise: str
     scale: float
-    query: NDArray[np.float64] | None = None
     summed: NDArray[np.int64] | None = None
 
     @property
@@ -223,18 +219,16 @@ def estimated_total(measurements: Sequence[Observation]) -> float:
     The variance of a full marginal's sum is the sum of its values' variances. The result is at least 1, so
     that proportions are defined for an empty table too.
     """
-    full = [m for m in measurements if m.query is None]
-    public = [float(m.values.sum()) for m in full if m.noise == "none"]
+    public = [float(m.values.sum()) for m in measurements if m.noise == "none"]
     if public:
         return max(1.0, public[0])
-    sums = np.array([float(m.values.sum()) for m in full])
-    weights = np.array([1.0 / max(m.variance_of_sum, LEAST_VARIANCE) for m in full])
+    sums = np.array([float(m.values.sum()) for m in measurements])
+    weights = np.array([1.0 / max(m.variance_of_sum, LEAST_VARIANCE) for m in measurements])
     return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
 
 
 def error_of_total(measurements: Sequence[Observation]) -> float:
     """Standard error of ``estimated_total``; 0 for a public number."""
-    full = [m for m in measurements if m.query is None]
-    if any(m.noise == "none" for m in full):
+    if not measurements or any(m.noise == "none" for m in measurements):
         return 0.0
-    return 1.0 / sqrt(sum(1.0 / max(m.variance_of_sum, LEAST_VARIANCE) for m in full)) if full else 0.0
+    return 1.0 / sqrt(sum(1.0 / max(m.variance_of_sum, LEAST_VARIANCE) for m in measurements))

@@ -11,9 +11,9 @@ from dpsynth.model.raking import RakedEstimates, public_counts, raked, raked_row
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
 from dpsynth.model.refinement import Effort, TableTarget
 from dpsynth.model.rounding import permuted
-from dpsynth.model.sampling import chunk_draws, sample, sample_chunks
+from dpsynth.model.sampling import chunk_draws, sample
 from dpsynth.model.storage import load, save
-from dpsynth.model.triangulation import TreeSize, Triangulation
+from dpsynth.model.triangulation import Triangulation
 
 __all__ = [
     "Bounds",
@@ -30,7 +30,6 @@ __all__ = [
     "RakedEstimates",
     "TableCounts",
     "TableTarget",
-    "TreeSize",
     "Triangulation",
     "Wanted",
     "chunk_draws",
@@ -46,7 +45,6 @@ __all__ = [
     "refined_rows",
     "refits",
     "sample",
-    "sample_chunks",
     "save",
     "zeros_within",
 ]

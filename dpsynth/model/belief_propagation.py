@@ -1,4 +1,4 @@
-"""Belief propagation on a junction tree: marginals, their covariances, and extreme cells.
+"""Belief propagation on a junction tree: marginals and their covariances.
 
 Each cell costs one exponential. The log-sum of the child's cells is subtracted before it, so that every
 number stays within range, however large the log-potentials are. Views of a clique's cells (its separators and
@@ -180,17 +180,10 @@ class Views:
                     results[i] = view
         return results
 
-    def least(self, values: Floats, view: int) -> Floats:
-        """Flat minima of a flat array over the axes that a view lacks."""
-        return self._extreme(np.minimum, values, view)
-
     def greatest(self, values: Floats, view: int) -> Floats:
         """Flat maxima of a flat array over the axes that a view lacks."""
-        return self._extreme(np.maximum, values, view)
-
-    def _extreme(self, pick: np.ufunc, values: Floats, view: int) -> Floats:
         gone = tuple(i for i in range(len(self.shape)) if i not in self.asked[view])
-        return np.asarray(pick.reduce(values.reshape(self.shape), axis=gone)).reshape(-1)
+        return np.asarray(np.maximum.reduce(values.reshape(self.shape), axis=gone)).reshape(-1)
 
     def expand(self, parts: Sequence[Floats | None], out: Floats, scratch: Floats) -> None:
         """Write the sum of all views' parts into ``out``, each repeated along the axes that it lacks.
@@ -516,18 +509,6 @@ class BeliefPropagation:
             for c, values in zip(part.children, found[len(part.scopes) :], strict=True):
                 above[c] = values
         return changes
-
-    def minimum(self, potentials: Sequence[Floats]) -> float:
-        """The least sum of potentials over all rows of the domain; inf excludes a cell."""
-        messages: dict[int, Floats] = {}
-        for i in reversed(self._outwards):
-            part = self._parts[i]
-            given = [np.minimum(potentials[s], -self._closed) for s in part.scopes]
-            given += [messages.pop(c) for c in part.children]
-            cells = self._scratch[: part.views.size]
-            part.views.expand([*given, None], cells, np.empty_like(cells))
-            messages[i] = part.views.least(cells, len(part.views.asked) - 1)
-        return float(messages[0][0])
 
     def beliefs(self, cliques: Sequence[Clique], total: float) -> tuple[Array, ...]:
         """Marginals of cliques inside those of the tree, axes in table order, each with the sum ``total``."""

@@ -162,7 +162,7 @@ LEAST_CELLS = 33
 def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict[Clique, Denoised]:
     """The posterior of each clique of several columns that has cells enough, about independent columns.
 
-    A release's own answers about one clique count together. Evidence and linear queries have no posterior.
+    A release's own answers about one clique count together. Evidence has no posterior.
 
     Args:
         answers: noisy counts.
@@ -199,8 +199,8 @@ def denoised_answers(answers: Iterable[Observation], known: Mapping[Clique, Deno
 
 def _plain(answer: Observation) -> bool:
     """True for a release's own noisy counts of several columns together."""
-    whole = answer.query is None and answer.summed is None and answer.noise != "none"
-    return whole and isinstance(answer, Measurement) and len(answer.clique) > 1
+    noisy = answer.summed is None and answer.noise != "none"
+    return noisy and isinstance(answer, Measurement) and len(answer.clique) > 1
 
 
 def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Array) -> Denoised:

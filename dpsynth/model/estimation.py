@@ -42,7 +42,7 @@ class Likelihood:
         S nu^2 / 2 + nu y + (rows / t) log Z(centre x exp(-t nu))
 
     where p minimises loss + (rows / t) KL(p | centre): the two problems are Fenchel duals, and S nu = mu - y
-    links them. The least value that nu takes on any row of the domain gives a lower bound on the loss alone.
+    links them.
 
     Vectors hold one number for each answer, in the targets' order.
     """
@@ -97,16 +97,13 @@ class Likelihood:
     def _over_scopes(self, vector: Array, base: Sequence[Array]) -> list[Floats]:
         """Potentials: each cell of a scope has a base plus the sum of a vector over answers that count it."""
         found = list(base)
-        for home, target, part in zip(self._home, self.targets, self.split(vector), strict=True):
-            found[home] = found[home] + (part if target.query is None else part @ target.query)
+        for home, part in zip(self._home, self.split(vector), strict=True):
+            found[home] = found[home] + part
         return [f.astype(self._dtype, copy=False) for f in found]
 
     def _answers(self, cells: Sequence[Floats]) -> Array:
         """Answers in rows, from the shares of the rows in the scopes' cells."""
-        parts = [
-            cells[home] if target.query is None else target.query @ cells[home]
-            for home, target in zip(self._home, self.targets, strict=True)
-        ]
+        parts = [cells[home] for home in self._home]
         return self.rows * np.concatenate(parts).astype(np.float64) if parts else np.zeros(0)
 
     def model(self, tilt: Array) -> Array:
@@ -116,12 +113,7 @@ class Likelihood:
 
     def spread(self, counts: Array) -> Array:
         """Variance of each answer's count, for rows drawn from the calibrated model."""
-        squares = [
-            self._cells[home] if target.query is None else np.square(target.query) @ self._cells[home]
-            for home, target in zip(self._home, self.targets, strict=True)
-        ]
-        second = self.rows * np.concatenate(squares).astype(np.float64) if squares else np.zeros(0)
-        return np.maximum(second - counts * counts / self.rows, 0.0)
+        return np.maximum(self._answers(self._cells) - counts * counts / self.rows, 0.0)
 
     def covary(self, vector: Array) -> Array:
         """Derivative of the calibrated model's answers along a vector of log-potentials."""
@@ -130,13 +122,6 @@ class Likelihood:
     def loss(self, counts: Array) -> float:
         """|counts - noisy counts|^2 / 2 variances."""
         return self.unexplained + 0.5 * float((np.square(counts - self.values) / self.variances).sum())
-
-    def bound(self, multipliers: Array) -> float:
-        """A lower bound on every model's loss."""
-        closed = [np.where(np.isneginf(c), np.inf, 0.0) for c in self._centre]
-        least = self.propagation.minimum(self._over_scopes(multipliers, closed))
-        paid = 0.5 * self.variances * multipliers * multipliers + multipliers * self.values
-        return self.unexplained + self.rows * least - float(paid.sum())
 
 
 _GROWTH = 2.0
@@ -322,7 +307,6 @@ class Fit:
     Attributes:
         model: the Markov random field.
         objective: its weighted squared error.
-        gap: no model has an objective below ``objective - gap``.
         iterations: Newton steps taken.
         path: t at the end; the centre's weight was ``model.total / path`` rows.
         total, prior_rows, zeros: the arguments of ``estimate``.
@@ -331,7 +315,6 @@ class Fit:
 
     model: MarkovRandomField
     objective: float
-    gap: float
     iterations: int
     path: float
     total: float | None
@@ -342,13 +325,12 @@ class Fit:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Limits of a fit: when it stops, and what it may cost.
+    """Limits of a fit: when it stops, and how precise its numbers are.
 
     Attributes:
         tolerance: the fit stops when doubling t lowers the objective by less than this share of it
             (and of its fall so far).
         max_iterations: upper bound on Newton steps.
-        max_cells: largest junction tree that may be built, in cells of all its cliques.
         precision: type of the cells, "float64" or "float32". By default it is float32 for trees so
             large that half of the time and memory matters, unless the tolerance needs more digits.
         progress: called with the number of steps taken.
@@ -356,7 +338,6 @@ class FitOptions:
 
     tolerance: float = 3e-3
     max_iterations: int = 1000
-    max_cells: int | None = None
     precision: str | None = None
     progress: Callable[[int], None] = lambda _: None
 
@@ -388,7 +369,7 @@ def estimate(
     Args:
         domain: the public domain.
         measurements: noisy marginals over any cliques.
-        options: when the fit stops, and what it may cost.
+        options: when the fit stops, and how precise its numbers are.
         total: number of rows if it is known; otherwise it is estimated from the full marginals
             (1 without any).
         prior_rows: strength of the shrinkage towards independent columns, as a number of additional
@@ -399,12 +380,10 @@ def estimate(
             starting point.
 
     Raises:
-        ModelTooLarge: the junction tree would have more than ``options.max_cells`` cells; nothing
-            was allocated.
         ValueError: ``zeros`` leave no row possible.
     """
     zeros = zeros or {}
-    tree = junction_tree(domain, [*(m.clique for m in measurements), *zeros], max_cells=options.max_cells)
+    tree = junction_tree(domain, [*(m.clique for m in measurements), *zeros])
     rank = {c: i for i, c in enumerate(BeliefPropagation.order(domain, domain.columns))}
     found = targets(measurements, rank)
     rows = estimated_total(measurements) if total is None else total
@@ -416,7 +395,7 @@ def estimate(
     end = rows / prior_rows if prior_rows > 0 else inf
     first = min(_FIRST, end)
     if start is not None:
-        new = any(t.query is None and t.clique not in start.multipliers for t in found)
+        new = any(t.clique not in start.multipliers for t in found)
         first = max(first, min(start.path, end, _AGAIN if new else inf))
     # The many small products here would wait for a second thread on a busy machine.
     with _linear_algebra().limit(limits=1, user_api="blas"):
@@ -426,22 +405,17 @@ def estimate(
         if start is not None:
             search.start(first, _initial_multipliers(likelihood, start, first))
         search.solve(end, options.tolerance)
-        gap = search.loss - likelihood.bound(search.multipliers)
         beliefs = likelihood.propagation.beliefs(tree.cliques, rows)
-    kept = {
-        t.clique: part
-        for t, part in zip(found, likelihood.split(search.multipliers), strict=True)
-        if t.query is None
-    }
+    kept = dict(zip((t.clique for t in found), likelihood.split(search.multipliers), strict=True))
     model = MarkovRandomField(tree, beliefs, rows)
-    return Fit(model, search.loss, gap, search.taken, search.path, total, prior_rows, zeros, kept)
+    return Fit(model, search.loss, search.taken, search.path, total, prior_rows, zeros, kept)
 
 
 def _initial_multipliers(likelihood: Likelihood, start: Fit, path: float) -> Array:
     """Multipliers at t = ``path`` that give the tilt of an earlier fit, where it measured the same."""
     parts = [
         start.multipliers[t.clique] * (start.path / path)
-        if t.query is None and t.clique in start.multipliers
+        if t.clique in start.multipliers
         else np.zeros(t.values.size)
         for t in likelihood.targets
     ]
@@ -453,8 +427,6 @@ def _noisy_again(model: MarkovRandomField, measurement: Observation, rng: np.ran
     if measurement.noise == "none":
         return measurement
     truth, spread = model.marginal(measurement.clique), np.sqrt(measurement.variances)
-    if measurement.query is not None:
-        truth = measurement.query.reshape(len(measurement.query), -1) @ truth.reshape(-1)
     if measurement.noise == "laplace":
         draws = rng.laplace(0.0, spread / np.sqrt(2), truth.shape)
     else:
@@ -478,7 +450,7 @@ def refits(
 
     Args:
         fit: the fit of the model.
-        measurements: the measurements of that fit; only cliques, queries and scales are used.
+        measurements: the measurements of that fit; only cliques and scales are used.
         replicates: number of refits.
         rng: generator for this post-processing step.
         expansion: for a model of groups, its expansion to values. Then ``measurements`` leave out the

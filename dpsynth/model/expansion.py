@@ -38,7 +38,7 @@ class Expansion:
     Attributes:
         domain: the columns and all their values.
         grouping: the columns that have groups.
-        singles: the total and the one-way answers, over ``domain``; no queries. Several answers of one
+        singles: the total and the one-way answers, over ``domain``. Several answers of one
             column are averaged by precision.
         numbers: for a column of numbers, how many of its first codes are numbers in order. Of these,
             values before the first and after the last significant step get no rows if others of their
@@ -114,7 +114,7 @@ class Expansion:
 
     def _without_groups(self, measurement: Observation) -> Observation:
         merged = [i for i, c in enumerate(measurement.clique) if c in self.compression.groups]
-        if not merged or measurement.query is not None:
+        if not merged:
             return measurement
         kept = tuple(c for i, c in enumerate(measurement.clique) if i not in merged)
         counts = measurement.summed

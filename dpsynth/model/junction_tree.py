@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.errors import ModelTooLarge
-from dpsynth.model.triangulation import TreeSize, Triangulation, members
+from dpsynth.model.triangulation import Triangulation, members
 
 
 @dataclass(frozen=True)
@@ -46,21 +45,9 @@ class JunctionTree:
     edges: tuple[Edge, ...]
 
     @classmethod
-    def of(cls, triangulation: Triangulation, *, max_cells: int | None = None) -> JunctionTree:
-        """The junction tree of a triangulation.
-
-        The order of the cliques is that of a walk from the root, depth first.
-
-        Args:
-            triangulation: triangulation of the graph of the requested cliques.
-            max_cells: largest number of cells that is allowed.
-
-        Raises:
-            ModelTooLarge: it has more than ``max_cells``; the message gives the remedy.
-        """
-        domain, size = triangulation.domain, triangulation.size
-        if max_cells is not None and size.cells > max_cells:
-            raise ModelTooLarge(_refusal(triangulation, max_cells))
+    def of(cls, triangulation: Triangulation) -> JunctionTree:
+        """The junction tree of a triangulation, cliques in the order of a walk, depth first."""
+        domain = triangulation.domain
         masks, links = triangulation.tree.clique_tree()
         places = [members(mask) for mask in masks]
         linked: list[set[int]] = [set() for _ in masks]
@@ -74,13 +61,7 @@ class JunctionTree:
     @property
     def cells(self) -> int:
         """Number of cells of all cliques together."""
-        return self.size.cells
-
-    @cached_property
-    def size(self) -> TreeSize:
-        """Cells in all, cells of the largest clique, and treewidth."""
-        weights = [self.domain.cells(c) for c in self.cliques]
-        return TreeSize(sum(weights), max(weights), max(map(len, self.cliques)) - 1)
+        return sum(map(self.domain.cells, self.cliques))
 
     @cached_property
     def _smallest_first(self) -> list[int]:
@@ -104,63 +85,13 @@ class JunctionTree:
         return self._smallest_first[(fits & -fits).bit_length() - 1] if fits else None
 
 
-def junction_tree(domain: Domain, cliques: Iterable[Clique], *, max_cells: int | None = None) -> JunctionTree:
-    """A junction tree that holds every given clique and every column.
+def junction_tree(domain: Domain, cliques: Iterable[Clique]) -> JunctionTree:
+    """A junction tree that holds every given clique and every column; errors as of ``Triangulation.of``.
 
-    It is made of the triangulation of fewest cells that ``Triangulation.of`` finds (Koller and
-    Friedman 2009, chapter 10). No array of the size of the model is allocated.
-
-    Args:
-        domain: columns and their sizes.
-        cliques: sets of columns that must each lie in one clique of the tree; repetitions are allowed.
-        max_cells: largest number of cells that is allowed.
-
-    Raises:
-        KeyError: a clique names a column that is not in the domain.
-        ModelTooLarge: the tree would have more than ``max_cells``.
-        ValueError: a column has no places.
+    It is made of the triangulation of fewest cells that is found (Koller and Friedman 2009, chapter 10). No
+    array of the size of the model is allocated.
     """
-    return JunctionTree.of(Triangulation.of(domain, cliques), max_cells=max_cells)
-
-
-_MOST_LISTED = 12
-"""Number of columns that a refusal lists, those of most values first."""
-
-
-def _number(value: int) -> str:
-    """A number in digits, or as a power of ten if it has too many digits to read."""
-    if value < 10**15:
-        return f"{value:,}"
-    # 1233 / 4096 is just below log10(2).
-    power = (value.bit_length() - 1) * 1233 >> 12
-    while 10 ** (power + 1) <= value:
-        power += 1
-    return f"at least 10^{power}"
-
-
-def _amount(size: int) -> str:
-    """A number of bytes in a readable unit."""
-    for unit, bytes_each in (("kB", 10**3), ("MB", 10**6), ("GB", 10**9)):
-        if size < 1000 * bytes_each:
-            return f"{size // bytes_each}.{size % bytes_each * 10 // bytes_each} {unit}"
-    return f"{_number(size // 10**12)} TB"
-
-
-def _refusal(triangulation: Triangulation, max_cells: int) -> str:
-    """The refusal of a tree, in one paragraph, with the columns of most places first."""
-    size, sizes = triangulation.size, triangulation.domain.sizes
-    widest = max(triangulation.cliques, key=triangulation.domain.cells)
-    most = sorted(widest, key=lambda c: (-sizes[c], widest.index(c)))
-    listed = ", ".join(f"{c} ({sizes[c]:,})" for c in most[:_MOST_LISTED])
-    columns = f"{len(widest)} column{'s' * (len(widest) > 1)}"
-    more = f" and {len(widest) - _MOST_LISTED} more" if len(widest) > _MOST_LISTED else ""
-    return (
-        f"The model needs {_number(size.cells)} cells, {_amount(size.memory())} for each array of 64-bit "
-        f"numbers over them, and {_number(max_cells)} cells are allowed. Its largest clique has "
-        f"{_number(size.largest)} cells over {columns}, with their numbers of values: {listed}{more}. "
-        "Give the largest of these columns fewer bins or categories, measure fewer or smaller sets of "
-        "columns, or allow more cells."
-    )
+    return JunctionTree.of(Triangulation.of(domain, cliques))
 
 
 def coarsened(tree: JunctionTree, allowance: int) -> JunctionTree:

@@ -28,57 +28,46 @@ from dpsynth.model.factor import Array, spread, sum_to
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The combined measurements of one clique, or one measurement of linear queries on it.
+    """The combined measurements of one clique.
 
     Attributes:
         clique: columns, in the order of the cells' axes.
-        values: float64[answers], noisy counts.
-        variance: variance of each answer; float64[answers] if they differ, as those of sums do.
-        query: float64[answers, cells], or None if the answers are the cells themselves.
+        values: float64[cells], noisy counts.
+        variance: variance of each count; float64[cells] if they differ, as those of sums do.
     """
 
     clique: Clique
     values: Array
     variance: float | Array
-    query: Array | None = None
 
     @property
     def alike(self) -> bool:
-        """True if the answers are the cells themselves, all of one variance."""
-        return self.query is None and np.ndim(self.variance) == 0
+        """True if all counts have one variance."""
+        return np.ndim(self.variance) == 0
 
 
 def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tuple[Target, ...]:
     """The targets of some measurements, one for each clique; public counts and totals are left out.
 
     Args:
-        measurements: noisy marginals or queries on them.
+        measurements: noisy marginals.
         order: rank of each column, which decides the order of the cells' axes.
     """
     sums: dict[Clique, tuple[Array, float | Array]] = {}
-    queries: list[Target] = []
     for m in measurements:
         if not m.clique or m.noise == "none":
             continue
         clique = tuple(sorted(m.clique, key=order.__getitem__))
-        if m.query is not None:
-            transposed = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
-            matrix = transposed.reshape(len(m.query), -1).astype(np.float64)
-            queries.append(
-                Target(clique, m.values.astype(np.float64), max(m.variance, LEAST_VARIANCE), matrix)
-            )
-            continue
         values = sum_to(m.values.astype(np.float64), m.clique, clique).reshape(-1)
         precision: float | Array = 1.0 / max(m.variance, LEAST_VARIANCE)
         if m.summed is not None:
             precision = 1.0 / np.maximum(sum_to(m.variances, m.clique, clique).reshape(-1), LEAST_VARIANCE)
         before, weight = sums.get(clique, (np.zeros(values.size), 0.0))
         sums[clique] = before + values * precision, weight + precision
-    full = [
+    return tuple(
         Target(clique, weighted / precision, 1.0 / precision)
         for clique, (weighted, precision) in sums.items()
-    ]
-    return (*full, *queries)
+    )
 
 
 def one_way_logarithms(domain: Domain, found: Sequence[Target], rows: float) -> dict[Clique, Array]:
@@ -91,7 +80,7 @@ def one_way_logarithms(domain: Domain, found: Sequence[Target], rows: float) -> 
     for column, size in domain.sizes.items():
         weighted, precision = np.zeros(size), np.zeros(size)
         for target in found:
-            if target.query is None and column in target.clique:
+            if column in target.clique:
                 shape = domain.shape(target.clique)
                 variances = np.broadcast_to(target.variance, target.values.shape).reshape(shape)
                 share = 1.0 / sum_to(variances, target.clique, (column,))
@@ -303,7 +292,7 @@ def _slots(rows: Sequence[Sequence[Positions]], widths: Sequence[int], nowhere: 
 
 def _unlike(target: Target) -> bool:
     """True if the answers are the counts of one column, with different variances."""
-    return target.query is None and not target.alike and len(target.clique) == 1
+    return not target.alike and len(target.clique) == 1
 
 
 class Consistency:
@@ -311,7 +300,7 @@ class Consistency:
 
     Negative counts are allowed. It is linear, and orthogonal in the metric of the precisions. A model depends
     on noisy marginals only through it, and a solver that stays within its range has no redundant directions
-    left. Queries are not changed, and neither are counts of several columns with different variances.
+    left. Counts of several columns with different variances are not changed.
     """
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
@@ -403,14 +392,14 @@ class LeastSquares:
     def __init__(self, domain: Domain, measurements: Sequence[Observation]) -> None:
         """The residuals of full marginals; an exact public count has no error.
 
-        Queries are left out, and so are marginals whose values have different variances.
+        Marginals whose values have different variances are left out.
         """
         self._domain = domain
         sums: dict[Clique, tuple[Array, float]] = {}
         exact: dict[Clique, Array] = {}
         for m in measurements:
             summed = 1 if m.summed is None else int(m.summed.flat[0])
-            if m.query is not None or (m.summed is not None and (m.summed != summed).any()):
+            if m.summed is not None and (m.summed != summed).any():
                 continue
             variance = summed * m.variance
             clique = domain.canonical(m.clique)

@@ -67,22 +67,6 @@ def allowed_codes(domain: Domain, predicate: Predicate) -> dict[str, NDArray[np.
     return found
 
 
-_BLOCK = 1 << 20
-"""Cells that are processed together."""
-
-
-def _entropy(values: Array) -> float:
-    """Entropy in nats of weights that need not sum to 1."""
-    flat = values.reshape(-1)
-    mass = weighted = 0.0
-    for begin in range(0, flat.size, _BLOCK):
-        part = flat[begin : begin + _BLOCK].astype(np.float64)
-        part = part[part > 0]
-        mass += float(part.sum())
-        weighted += float((part * np.log(part)).sum())
-    return float(np.log(mass) - weighted / mass) if mass > 0 else 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class MarkovRandomField:
     """A distribution over a table's domain, scaled to a number of rows.
@@ -211,14 +195,6 @@ class MarkovRandomField:
         pairs = zip(tree.cliques, origin, strict=True)
         beliefs = tuple(sum_in_order(self.beliefs[i], self.tree.cliques[i], c) for c, i in pairs)
         return MarkovRandomField(tree, beliefs, self.total)
-
-    def entropy(self) -> float:
-        """Entropy of one row, in nats: sum of the cliques' less sum of the separators'."""
-        found = sum(_entropy(belief) for belief in self.beliefs)
-        for edge in self.tree.edges:
-            clique = self.tree.cliques[edge.child]
-            found -= _entropy(sum_in_order(self.beliefs[edge.child], clique, edge.separator))
-        return found
 
     def fingerprint(self) -> str:
         """SHA-256 of the cliques and beliefs, bit by bit."""

@@ -233,7 +233,7 @@ def _values(
     """A value for each row, drawn given its group."""
     shares = model.marginal((groups, column))
     number, values = shares.shape
-    return drawn_cells(group, number, values, lambda some: shares[some], rng, "rounding")
+    return drawn_cells(group, number, values, lambda some: shares[some], rng)
 
 
 def _within(domain: Domain, pairs: Iterable[Clique], first: Sequence[Clique]) -> tuple[Clique, ...]:

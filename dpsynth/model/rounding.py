@@ -117,30 +117,6 @@ def rounded(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
     return counts
 
 
-def independent(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
-    """Whole numbers of rows for each cell, with rows drawn independently.
-
-    Args:
-        reach: cumulative distributions, [groups, cells], multiples of 2^-52.
-        sizes: rows of each group.
-        rng: generator.
-
-    Returns:
-        int64[groups, cells]; each row of it sums to its group's size.
-    """
-    found = np.empty(reach.shape, dtype=np.int64)
-    together = 1 << (63 - BITS)
-    for first in range(0, len(sizes), together):
-        part = reach[first : first + together]
-        lift = np.arange(len(part), dtype=np.uint64) << np.uint64(BITS)
-        draws = np.repeat(lift, sizes[first : first + together])
-        draws += phases(rng, len(draws))
-        draws.sort()
-        ends = np.searchsorted(draws, (part + lift[:, None]).reshape(-1))
-        found[first : first + together] = np.diff(ends, prepend=0).reshape(part.shape)
-    return found
-
-
 def shuffled(group: Codes, groups: int, rng: np.random.Generator) -> Codes:
     """Positions of all rows, ordered by group and at random within each group.
 
@@ -227,7 +203,6 @@ def drawn_cells(
     cells: int,
     weights_of: Callable[[Codes], Array],
     rng: np.random.Generator,
-    method: str,
 ) -> Codes:
     """A cell for each row, from its group's weights.
 
@@ -237,14 +212,13 @@ def drawn_cells(
         cells: cells of each group.
         weights_of: weights of some groups, a fresh float64[groups, cells].
         rng: generator.
-        method: "rounding" or "independent".
 
     Raises:
         NoWeight: if a row's group has no cell of positive weight.
     """
     if groups > 4 * len(group):
         known, rank = np.unique(group, return_inverse=True)
-        return drawn_cells(rank, len(known), cells, lambda some: weights_of(known[some]), rng, method)
+        return drawn_cells(rank, len(known), cells, lambda some: weights_of(known[some]), rng)
     order = shuffled(group, groups, rng)
     sizes = np.bincount(group, minlength=groups)
     visited = np.flatnonzero(sizes)
@@ -252,7 +226,7 @@ def drawn_cells(
     begin = 0
     for _, rows_each, reach in distributions(visited, sizes[visited], cells, weights_of):
         end = begin + int(rows_each.sum())
-        counts = (independent if method == "independent" else rounded)(reach, rows_each, rng).reshape(-1)
+        counts = rounded(reach, rows_each, rng).reshape(-1)
         spots = np.flatnonzero(counts)
         found[begin:end] = np.repeat(spots % cells, counts[spots])
         begin = end

@@ -12,7 +12,6 @@ distinct combination of fixed values. An edge distinguishes only the pieces that
 In chunks, each cell of each clique first gets its whole number of rows for the entire stream. Then each chunk
 takes its share of the remaining rows, rounded again. Remaining counts are whole numbers that sum to the
 remaining rows, so errors do not add up: that of the whole stream is below one row a cell given its separator.
-Counts do not depend on the order of rows, so a chunk in the middle is reached by counts alone.
 
 Invariant: each single row has exactly the model's distribution (given the fixed values), up to multiples of
 2^-52. The arithmetic is additions, products and divisions in a fixed order, so that a seed gives the same
@@ -31,7 +30,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.factor import Array, spread, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
-from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField, Predicate
+from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField
 from dpsynth.model.rounding import (
     MOST_ROWS,
     Codes,
@@ -189,8 +188,6 @@ def at(table: Array, codes: Sequence[Codes], count: int) -> Array:
     return np.array(parts, dtype=np.float64, order="C", copy=not codes or None)
 
 
-METHODS = ("rounding", "independent")
-
 _EVIDENCE_CELLS = 1 << 24
 """Cells of messages about fixed values that are in memory at a time: 128 MB."""
 
@@ -199,12 +196,7 @@ Fixed = Mapping[str, int | NDArray[np.integer]]
 
 
 def sample(
-    model: MarkovRandomField,
-    rows: int,
-    rng: np.random.Generator,
-    *,
-    method: str = "rounding",
-    given: Fixed | None = None,
+    model: MarkovRandomField, rows: int, rng: np.random.Generator, *, given: Fixed | None = None
 ) -> dict[str, Codes]:
     """A table drawn from a model.
 
@@ -217,7 +209,6 @@ def sample(
         model: the Markov random field.
         rows: number of rows to draw.
         rng: generator for this post-processing step; it decides nothing private.
-        method: "rounding", or "independent" for rows independent of each other.
         given: codes of some columns, for all rows or for each row; every row's other columns
             follow the model's exact distribution given them, wherever they lie in the tree.
 
@@ -226,10 +217,8 @@ def sample(
 
     Raises:
         ImpossibleEvidence: if the model gives probability zero to the values fixed in a row.
-        ValueError: for an unknown method or column, or codes of a wrong shape or outside the domain.
+        ValueError: for an unknown column, or codes of a wrong shape or outside the domain.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     if rows < 0:
         raise ValueError(f"rows must not be negative, not {rows}")
     domain = model.tree.domain
@@ -241,14 +230,14 @@ def sample(
     distinct = {c: v[first] if v.ndim else np.broadcast_to(v, len(first)) for c, v in fixed.items()}
     step = max(1, _EVIDENCE_CELLS // max(1, completion.cells()))
     if len(first) <= step:
-        drawn = _completed(model, completion, which, distinct, rng, method)
+        drawn = _completed(model, completion, which, distinct, rng)
         return {c: drawn[c] for c in domain.columns}
     found: dict[str, Codes] = {c: np.empty(rows, dtype=np.int64) for c in domain.columns}
     by_piece = np.argsort(which, kind="stable")
     ends = np.cumsum(np.bincount(which))[step - 1 : -1 : step]
     for begin, part in zip(range(0, len(first), step), np.split(by_piece, ends), strict=True):
         values = {c: v[begin : begin + step] for c, v in distinct.items()}
-        for column, codes in _completed(model, completion, which[part] - begin, values, rng, method).items():
+        for column, codes in _completed(model, completion, which[part] - begin, values, rng).items():
             found[column][part] = codes
     return found
 
@@ -271,7 +260,6 @@ def _completed(
     which: Codes,
     fixed: Mapping[str, Codes],
     rng: np.random.Generator,
-    method: str,
 ) -> dict[str, Codes]:
     """Rows with all columns, drawn given the fixed codes of each row's piece of evidence.
 
@@ -281,7 +269,6 @@ def _completed(
         which: int64[rows], the piece of evidence of each row.
         fixed: int64[pieces] codes of each fixed column.
         rng: generator.
-        method: "rounding" or "independent".
     """
     messages = completion.messages(fixed)
     drawn = {column: codes[which] for column, codes in fixed.items()}
@@ -291,7 +278,7 @@ def _completed(
             known = tuple(c for c in clique if c in drawn)
             if len(known) < len(clique):
                 incoming = completion.incoming(index, messages, known)
-                drawn |= _extension(model, index, drawn, which, incoming, rng, method)
+                drawn |= _extension(model, index, drawn, which, incoming, rng)
     except NoWeight:
         if fixed:
             raise ImpossibleEvidence("the model gives probability zero to a row's fixed values") from None
@@ -306,7 +293,6 @@ def _extension(
     which: Codes,
     incoming: Sequence[Message],
     rng: np.random.Generator,
-    method: str,
 ) -> dict[str, Codes]:
     """The columns of a clique that are not drawn yet, given those that are and the evidence below it."""
     domain, clique = model.tree.domain, model.tree.cliques[index]
@@ -330,7 +316,7 @@ def _extension(
             weights *= spread(values, ("", *free), ("", *new))
         return weights.reshape(len(groups), cells)
 
-    cell = drawn_cells(group, domain.cells(known) * pieces, cells, weights_of, rng, method)
+    cell = drawn_cells(group, domain.cells(known) * pieces, cells, weights_of, rng)
     return codes_of(cell, new, domain)
 
 
@@ -430,81 +416,30 @@ def _summed(places: Codes, counts: Codes, length: int) -> Codes:
     return np.bincount(places, weights=counts, minlength=length).astype(np.int64)
 
 
-def sample_chunks(
-    model: MarkovRandomField,
-    rows: int,
-    seed: int,
-    *,
-    chunk: int = 1 << 20,
-    method: str = "rounding",
-    given: Predicate | None = None,
-    start: int = 0,
-) -> Iterator[dict[str, Codes]]:
-    """A table of any length, drawn in chunks.
-
-    With rounding, all chunks together are one rounded sample: in the whole stream each cell of a
-    clique has the floor or the ceiling of its expected number of rows given its separator.
-    Each chunk by itself follows the model too, with an error about as small.
-
-    Chunk t follows from the model, the rows, the seed and the chunk size, on every machine.
-    To start with chunk t takes one pass over the counts, without rows, for each chunk before it.
-
-    Memory: that of ``sample`` for one chunk, and 24 bytes for each cell of the tree that gets
-    rows, and 8 more for each edge below it.
-
-    Args:
-        model: the Markov random field.
-        rows: number of rows of the whole stream, below 2^37.
-        seed: seed of every draw.
-        chunk: number of rows of each chunk but the last, up to 2^25.
-        method: "rounding", or "independent" for rows independent of each other.
-        given: a code, several codes, or a mask, of any columns, for all rows.
-        start: number of chunks to leave out at the beginning.
-
-    Yields:
-        int64 codes of every column of the domain, in table order.
-
-    Raises:
-        ImpossibleEvidence: if the model gives probability zero to ``given``.
-        ValueError: for an unknown method, or a number out of range.
-    """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    if not 0 <= rows < MOST_ROWS or not 0 < chunk <= _LARGEST_CHUNK or start < 0:
-        raise ValueError(
-            f"rows must be in 0 to {MOST_ROWS - 1}, chunk in 1 to {_LARGEST_CHUNK}, start not below 0"
-        )
-    source = model.given(given) if given else model
-    return (draw() for draw in _chunks(source, rows, seed, chunk, method, start))
-
-
 def chunk_draws(
     model: MarkovRandomField, rows: int, seed: int, *, chunk: int
 ) -> Iterator[Callable[[], dict[str, Codes]]]:
-    """The chunks of ``sample_chunks``, each as a function that draws it; any thread may call it.
+    """A table of any length in chunks, each as a function that draws it; any thread may call it.
+
+    All chunks together are one rounded sample: in the whole stream each cell of a clique has the floor or the
+    ceiling of its expected number of rows given its separator. Each chunk by itself follows the model too,
+    with an error about as small. Chunk t follows from the arguments, on every machine.
+
+    Memory: that of ``sample`` for one chunk, and 24 bytes for each cell of the tree that gets rows, with 8
+    more for each edge below it.
 
     Args:
         model: the Markov random field.
         rows: number of rows of the whole stream, below 2^37.
         seed: seed of every draw.
         chunk: number of rows of each chunk but the last, up to 2^25.
+
+    Raises:
+        ValueError: a number is out of range.
     """
-    return _chunks(model, rows, seed, chunk, "rounding", 0)
-
-
-def _generator(seed: int, *key: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
-
-
-def _chunks(
-    model: MarkovRandomField, rows: int, seed: int, chunk: int, method: str, start: int
-) -> Iterator[Callable[[], dict[str, Codes]]]:
-    sizes = [min(chunk, rows - begin) for begin in range(0, rows, chunk)]
-    if method == "independent":
-        for number, size in enumerate(sizes[start:], start):
-            yield partial(sample, model, size, _generator(seed, 1, number), method=method)
-        return
-    if not sizes:
+    if not 0 <= rows < MOST_ROWS or not 0 < chunk <= _LARGEST_CHUNK:
+        raise ValueError(f"rows must be in 0 to {MOST_ROWS - 1}, chunk in 1 to {_LARGEST_CHUNK}")
+    if not rows:
         return
     domain, edges = model.tree.domain, model.tree.edges
     reserves = _allotted(model, rows, _generator(seed, 0))
@@ -513,15 +448,18 @@ def _chunks(
         above, here = reserves[edge.parent], reserves[edge.child]
         position = position_of(above.codes(domain), edge.separator, domain, len(above.cells))
         feeds[edge.child] = np.searchsorted(here.groups, position)
-    for number, size in enumerate(sizes):
-        rng = _generator(seed, 1, number)
+    for number, begin in enumerate(range(0, rows, chunk)):
+        size, rng = min(chunk, rows - begin), _generator(seed, 1, number)
         counts = {0: reserves[0].take(np.array([size]), rng)}
         for edge in edges:
             here = reserves[edge.child]
             taken = _summed(feeds[edge.child], counts[edge.parent], len(here.groups))
             counts[edge.child] = here.take(taken, rng)
-        if number >= start:
-            yield partial(_arranged, domain, reserves, edges, counts, size, _generator(seed, 2, number))
+        yield partial(_arranged, domain, reserves, edges, counts, size, _generator(seed, 2, number))
+
+
+def _generator(seed: int, *key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def _arranged(

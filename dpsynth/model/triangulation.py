@@ -600,25 +600,6 @@ _WIDE = 100
 """Columns from which on a growing tree is mostly renewed in its changed part alone."""
 
 
-@dataclass(frozen=True)
-class TreeSize:
-    """Size of a junction tree.
-
-    Attributes:
-        cells: number of cells of all cliques together.
-        largest: number of cells of the largest clique.
-        treewidth: number of columns of the widest clique, less one.
-    """
-
-    cells: int
-    largest: int
-    treewidth: int
-
-    def memory(self, bytes_per_cell: int = 8) -> int:
-        """Bytes of one array for every clique, in all."""
-        return self.cells * bytes_per_cell
-
-
 @dataclass(frozen=True, eq=False)
 class Triangulation:
     """A graph of columns, and an elimination order of it with its cliques.
@@ -663,12 +644,7 @@ class Triangulation:
     @property
     def cells(self) -> int:
         """Number of cells of all maximal cliques together."""
-        return self.size.cells
-
-    @cached_property
-    def size(self) -> TreeSize:
-        """Size of the junction tree of this triangulation."""
-        return self._size_without(0, self.tree.cells, (), ())
+        return max(self.tree.cells, 1)
 
     def cells_with(self, clique: Iterable[str]) -> int:
         """Upper bound on the cells after a clique is added.
@@ -683,16 +659,6 @@ class Triangulation:
             return self.cells
         region = self.tree.between(mask)
         return self.tree.cells - region.cells + self._quick(region).cells
-
-    def size_with(self, clique: Iterable[str]) -> TreeSize:
-        """Upper bound on the size after a clique is added: ``cells_with``, largest clique and width."""
-        mask = self._mask(clique)
-        if self.tree.lies_within(mask):
-            return self.size
-        region = self.tree.between(mask)
-        found = self._quick(region)
-        cells = self.tree.cells - region.cells + found.cells
-        return self._size_without(region.inside, cells, found.weights, found.later)
 
     def with_clique(self, clique: Iterable[str]) -> Triangulation:
         """The triangulation after a clique is added.
@@ -741,23 +707,6 @@ class Triangulation:
                 found, _eliminated(region, self.tree.sizes, SEPARATOR_PER_PLACE, found.cells), key=burden
             )
         return found
-
-    @cached_property
-    def _heaviest(self) -> tuple[tuple[int, int], ...]:
-        return tuple(sorted(((w, 1 << c) for c, w in enumerate(self.tree.weights)), reverse=True))
-
-    @cached_property
-    def _widest(self) -> tuple[tuple[int, int], ...]:
-        widths = ((near.bit_count(), 1 << c) for c, near in enumerate(self.tree.later))
-        return tuple(sorted(widths, reverse=True))
-
-    def _size_without(self, gone: int, cells: int, weights: Sequence[int], later: Sequence[int]) -> TreeSize:
-        """Size after the cliques of some columns are replaced by others."""
-        if not self.tree.parents:
-            return TreeSize(1, 1, -1)
-        weight = next((w for w, bit in self._heaviest if not bit & gone), 0)
-        width = next((w for w, bit in self._widest if not bit & gone), 0)
-        return TreeSize(cells, max((weight, *weights)), max((width, *(m.bit_count() for m in later))))
 
 
 def _eliminated(region: Region, sizes: Sizes, rule: Rule, bound: int | None = None) -> EliminationOrder:

@@ -129,7 +129,7 @@ def spread_over_values(compiled: CompiledSpec, layout: Layout, measured: Measure
         [replace(m, clique=named(m.clique)) for m in measured.beside],
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
-    asked = [named(m.clique) for m in measured.fitted_to if m.query is None]
+    asked = [named(m.clique) for m in measured.fitted_to]
     layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
     if measured.answers.sums:
         columns = {column.name: column for column in layout.columns}

@@ -80,7 +80,7 @@ def rare_groups(
     found: dict[str, NDArray[np.intp]] = {}
     known = pooled_counts([*singles, *evidence])
     for m in singles:
-        if len(m.clique) != 1 or m.query is not None or m.variance == 0 or least <= 0:
+        if len(m.clique) != 1 or m.variance == 0 or least <= 0:
             continue
         (column,) = m.clique
         if column not in keep and domain.sizes[column] > _PLAIN:

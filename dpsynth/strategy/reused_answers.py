@@ -55,8 +55,8 @@ def discounted(evidence: Sequence[Observation], answers: Sequence[Observation]) 
         evidence: marginals over the answers' domain.
         answers: the release's own answers; an answer covers every marginal of its columns.
     """
-    full = [m for m in answers if m.query is None and m.variance > 0]
-    return tuple(_discounted(m, [a for a in full if set(m.clique) <= set(a.clique)]) for m in evidence)
+    noisy = [m for m in answers if m.variance > 0]
+    return tuple(_discounted(m, [a for a in noisy if set(m.clique) <= set(a.clique)]) for m in evidence)
 
 
 def _discounted(evidence: Observation, answers: Sequence[Observation]) -> Observation:
@@ -144,7 +144,7 @@ def pooled_counts(singles: Iterable[Observation]) -> Counts:
     """Counts of each column's values by all noisy answers, averaged by precision."""
     sums: dict[Clique, tuple[Array, float]] = {}
     for m in singles:
-        if len(m.clique) == 1 and m.query is None and m.variance > 0:
+        if len(m.clique) == 1 and m.variance > 0:
             before, precision = sums.get(m.clique, (np.zeros(m.values.size), 0.0))
             sums[m.clique] = before + m.values / m.variance, precision + 1 / m.variance
     return {clique: (values / precision, 1 / precision) for clique, (values, precision) in sums.items()}

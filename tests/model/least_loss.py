@@ -33,13 +33,11 @@ def design(domain: Domain, measurements: Sequence[Measurement]) -> tuple[np.ndar
     for m in measurements:
         if not m.clique or m.noise == "none":
             continue
-        if m.query is not None:
-            block = m.query[(slice(None), *(values[c] for c in m.clique))]
-        else:
-            block = np.zeros((m.values.size, cells))
-            block[np.ravel_multi_index([values[c] for c in m.clique], m.values.shape), np.arange(cells)] = 1
-        blocks.append(block / m.stddev)
-        aims.append(m.values.ravel() / m.stddev)
+        block = np.zeros((m.values.size, cells))
+        block[np.ravel_multi_index([values[c] for c in m.clique], m.values.shape), np.arange(cells)] = 1
+        deviations = np.sqrt(m.variances).ravel()
+        blocks.append(block / deviations[:, None])
+        aims.append(m.values.ravel() / deviations)
     return np.concatenate(blocks), np.concatenate(aims)
 
 
@@ -47,7 +45,7 @@ def combined_alone(measurements: Sequence[Measurement]) -> float:
     """What weighted means of one clique leave out of the sum of squares: the same for all models."""
     groups: dict[frozenset[str], list[Measurement]] = {}
     for m in measurements:
-        if m.clique and m.noise != "none" and m.query is None:
+        if m.clique and m.noise != "none":
             groups.setdefault(frozenset(m.clique), []).append(m)
     lost = 0.0
     for group in groups.values():

@@ -172,29 +172,6 @@ def test_covariances_are_the_derivatives_of_the_marginals(problems):
             np.testing.assert_allclose(found, (up - down) / 2e-5, rtol=0, atol=1e-8, err_msg=p.name)
 
 
-def test_the_minimum_is_that_of_all_rows_of_the_domain(problems, spread_over):
-    for p in problems:
-        rng, propagation, scopes = at_work(p)
-        for share in (0.0, 0.4):
-            potentials = [-q for q in holes(rng, p, scopes, drawn(rng, p, scopes, 40.0), share)]
-            expected = summed_up(p, scopes, potentials, spread_over).min()
-            assert propagation.minimum(potentials) == pytest.approx(expected, rel=1e-12, abs=1e-12), p.name
-
-
-def test_a_minimum_leaves_the_calibration_as_it_was(problems):
-    for p in problems[:40]:
-        rng, propagation, scopes = at_work(p)
-        potentials, directions = drawn(rng, p, scopes, 1.0), drawn(rng, p, scopes, 1.0)
-        propagation.calibrate(potentials)
-        beliefs = propagation.beliefs(p.tree.cliques, 1.0)
-        before = [c.copy() for c in propagation.covary(directions)]
-        propagation.minimum(drawn(rng, p, scopes, 9.0))
-        for b, c in zip(beliefs, propagation.beliefs(p.tree.cliques, 1.0), strict=True):
-            np.testing.assert_array_equal(b, c)
-        for b, c in zip(before, propagation.covary(directions), strict=True):
-            np.testing.assert_array_equal(b, c)
-
-
 def test_rows_of_a_separator_that_are_closed_throughout_give_no_nan():
     """Matrix products of -inf with zeros would be nan: short inner axes go through such products."""
     domain = Domain({"a": 3, "b": 4, "c": 5, "d": 2})

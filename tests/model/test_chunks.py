@@ -10,13 +10,10 @@ from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model import sampling as chunks
 from dpsynth.model.junction_tree import Edge, JunctionTree
-from dpsynth.model.markov_random_field import ImpossibleEvidence
-from dpsynth.model.sampling import sample, sample_chunks
+from dpsynth.model.sampling import chunk_draws, sample
 from tests.examples import cases
 from tests.model.rounded_rows import counts, worst_rounding
 from tests.thinned import some
-
-METHODS = ("rounding", "independent")
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +30,10 @@ def chain():
     return MarkovRandomField(tree, beliefs, float(table.sum()))
 
 
+def drawn(model, rows, seed, *, chunk):
+    return (draw() for draw in chunk_draws(model, rows, seed, chunk=chunk))
+
+
 def joined(parts, columns):
     held = list(parts)
     return {c: np.concatenate([part[c] for part in held]) for c in columns}
@@ -41,7 +42,7 @@ def joined(parts, columns):
 def test_all_chunks_together_are_within_one_row_of_the_expectation_given_the_separator(fields):
     for p, model, _ in fields[:100]:
         for rows, chunk in ((1000, 97), (64, 1), (300, 300), (5, 100)):
-            parts = list(sample_chunks(model, rows, 3, chunk=chunk))
+            parts = list(drawn(model, rows, 3, chunk=chunk))
             sizes = [len(part[p.domain.columns[0]]) for part in parts]
             assert sum(sizes) == rows and all(s == chunk for s in sizes[:-1]), p.name
             table = joined(parts, p.domain.columns)
@@ -51,7 +52,7 @@ def test_all_chunks_together_are_within_one_row_of_the_expectation_given_the_sep
 def test_chunks_of_the_stream_err_far_less_together_than_chunks_drawn_apart(fields):
     together = apart = 0.0
     for p, model, _ in fields[: cases(40)]:
-        carried = joined(sample_chunks(model, 4000, 1, chunk=40), p.domain.columns)
+        carried = joined(drawn(model, 4000, 1, chunk=40), p.domain.columns)
         fresh = joined(
             (sample(model, 40, np.random.default_rng([1, i])) for i in range(100)), p.domain.columns
         )
@@ -64,19 +65,18 @@ def test_chunks_of_the_stream_err_far_less_together_than_chunks_drawn_apart(fiel
 
 def test_each_chunk_by_itself_is_rounded_too(fields):
     for p, model, _ in fields:
-        for part in sample_chunks(model, 2000, 5, chunk=500):
+        for part in drawn(model, 2000, 5, chunk=500):
             assert worst_rounding(part, model) < 3, p.name
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("number", some([0, 2], 1))
-def test_counts_of_the_whole_joint_are_unbiased_in_each_chunk(method, number):
+def test_counts_of_the_whole_joint_are_unbiased_in_each_chunk(number):
     model, runs = chain(), cases(2000, part=4)
     expected = 7 * model.marginal(("a", "b", "c")) / model.total
     seen = np.array(
         [
             counts(
-                next(islice(sample_chunks(model, 20, s, chunk=7, method=method), number, None)),
+                next(islice(drawn(model, 20, s, chunk=7), number, None)),
                 model.tree.domain,
                 "abc",
             )
@@ -88,28 +88,26 @@ def test_counts_of_the_whole_joint_are_unbiased_in_each_chunk(method, number):
     assert (np.abs(seen.mean(axis=0) - expected) / error).max() < 4.5
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_no_row_falls_in_a_cell_of_probability_zero(fields, method):
+def test_no_row_falls_in_a_cell_of_probability_zero(fields):
     for p, model, _ in fields:
-        table = joined(sample_chunks(model, 600, 0, chunk=250, method=method), p.domain.columns)
+        table = joined(drawn(model, 600, 0, chunk=250), p.domain.columns)
         for clique, belief in zip(p.tree.cliques, model.beliefs, strict=True):
             assert not counts(table, p.domain, clique)[belief == 0].any(), p.name
         assert all(t.dtype == np.int64 for t in table.values())
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_stream_may_begin_at_any_chunk(fields, method):
+def test_chunks_of_a_stream_may_be_drawn_in_any_order(fields):
     for p, model, _ in fields[: cases(40)]:
-        whole = list(sample_chunks(model, 500, 9, chunk=60, method=method))
-        later = list(sample_chunks(model, 500, 9, chunk=60, method=method, start=6))
-        assert len(later) == 3
-        for left, right in zip(whole[6:], later, strict=True):
+        whole = list(drawn(model, 500, 9, chunk=60))
+        draws = list(chunk_draws(model, 500, 9, chunk=60))
+        for left, draw in reversed(list(zip(whole, draws, strict=True))):
+            right = draw()
             assert all(np.array_equal(left[c], right[c]) for c in p.domain.columns), p.name
 
 
 def test_the_seed_decides_the_stream():
     def digest(seed):
-        table = joined(sample_chunks(chain(), 1000, seed, chunk=300), "abc")
+        table = joined(drawn(chain(), 1000, seed, chunk=300), "abc")
         return sha256(b"".join(table[c].astype("<i8").tobytes() for c in "abc")).hexdigest()
 
     assert digest(11) == "f02d95abde265635bde9d5deb33b876dafa6549ecbd09014d1323bf7d0bb33d4"
@@ -118,7 +116,7 @@ def test_the_seed_decides_the_stream():
 
 def test_a_billion_rows_are_begun_without_holding_them():
     model = chain()
-    parts = list(islice(sample_chunks(model, 10**9, 4, chunk=1000), 3))
+    parts = list(islice(drawn(model, 10**9, 4, chunk=1000), 3))
     assert [len(part["a"]) for part in parts] == [1000] * 3
     expected = 3000 * model.beliefs[0] / model.total
     assert np.abs(counts(joined(parts, "ab"), model.tree.domain, "ab") - expected).max() < 4
@@ -133,42 +131,16 @@ def test_counts_alone_of_a_billion_rows_are_within_one_row():
 
 
 def test_rows_of_a_chunk_come_in_random_order():
-    part = next(sample_chunks(chain(), 6000, 2, chunk=2000))
+    part = next(drawn(chain(), 6000, 2, chunk=2000))
     half = np.bincount(part["b"][:1000], minlength=2)
     np.testing.assert_allclose(half, np.bincount(part["b"][1000:], minlength=2), atol=90)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_value_given_for_all_rows_holds_in_every_chunk(method):
-    model = chain()
-    table = joined(sample_chunks(model, 30_000, 2, chunk=7000, method=method, given={"c": 2}), "abc")
-    assert set(table["c"]) == {2}
-    expected = 30_000 * model.given({"c": 2}).marginal(("a",)) / model.total
-    assert (np.abs(counts(table, model.tree.domain, "a") - expected) < 5 * np.sqrt(expected)).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"method": "neither"}, "rounding, independent"),
-        ({"chunk": 0}, "chunk in 1 to"),
-        ({"chunk": 1 << 26}, "chunk in 1 to"),
-        ({"start": -1}, "start not below 0"),
-        ({"given": {"z": 0}}, "no column 'z'"),
-    ],
-)
-def test_wrong_arguments_are_refused_at_the_call(options, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        sample_chunks(chain(), 10, 0, **options)
-    with pytest.raises(ValueError, match="rows must be in 0 to"):
-        sample_chunks(chain(), -1, 0)
-
-
-def test_impossible_evidence_is_refused_at_the_call():
-    model = chain()
-    with pytest.raises(ImpossibleEvidence):
-        sample_chunks(model, 10, 0, given={"a": 1, "b": 1, "c": []})
+@pytest.mark.parametrize(("rows", "chunk"), [(10, 0), (10, 1 << 26), (-1, 5), (1 << 37, 5)])
+def test_numbers_out_of_range_are_refused(rows, chunk):
+    with pytest.raises(ValueError, match=r"rows must be in 0 to .*, chunk in 1 to"):
+        next(chunk_draws(chain(), rows, 0, chunk=chunk))
 
 
 def test_no_rows_are_no_chunks():
-    assert list(sample_chunks(chain(), 0, 0)) == []
+    assert list(drawn(chain(), 0, 0, chunk=9)) == []

@@ -39,14 +39,14 @@ def some_unlike(domain, targets, rng):
 
 
 def counting(domain, targets):
-    """Matrix from the joint's cells to all targets' cells, or to their queries' answers."""
+    """Matrix from the joint's cells to all targets' cells."""
     values, cells = codes(domain), domain.cells(domain.columns)
     blocks = [np.zeros((0, cells))]
     for t in targets:
         block = np.zeros((domain.cells(t.clique), cells))
         index = np.ravel_multi_index([values[c] for c in t.clique], domain.shape(t.clique))
         block[index, np.arange(cells)] = 1
-        blocks.append(block if t.query is None else t.query @ block)
+        blocks.append(block)
     return np.concatenate(blocks)
 
 
@@ -138,24 +138,6 @@ def test_what_the_projection_takes_away_is_orthogonal_to_every_consistent_answer
         values, variances = together(targets)
         taken = (values - Consistency(domain, targets).project(values)) / variances
         np.testing.assert_allclose(counting(domain, targets).T @ taken, 0, atol=1e-9)
-
-
-def test_answers_to_queries_are_left_as_they_are():
-    rng = np.random.default_rng(4)
-    domain = Domain({"a": 3, "b": 4})
-    query = Target(("a", "b"), rng.normal(size=5), 2.0, rng.normal(size=(5, 12)))
-    full = [Target(("a",), rng.normal(size=3), 1.0), Target(("a", "b"), rng.normal(size=12), 3.0)]
-    for at in range(3):
-        targets = [*full[:at], query, *full[at:]]
-        values, _ = together(targets)
-        found = Consistency(domain, targets).project(values)
-        ends = np.cumsum([t.values.size for t in targets])[:-1]
-        for target, part in zip(targets, np.split(found, ends), strict=True):
-            if target is query:
-                np.testing.assert_array_equal(part, query.values)
-        without = Consistency(domain, full).project(together(full)[0])
-        kept = [p for t, p in zip(targets, np.split(found, ends), strict=True) if t is not query]
-        np.testing.assert_allclose(np.concatenate(kept), without, atol=1e-12)
 
 
 def test_targets_that_share_no_sum_beyond_their_own_are_left_as_they_are():

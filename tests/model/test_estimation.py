@@ -1,6 +1,6 @@
 """The fitted model minimises the weighted squared error, as an independent solver finds it."""
 
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ import pytest
 from dpsynth.columns import measurement
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
-from dpsynth.errors import ModelTooLarge
 from dpsynth.model import FitOptions, estimate
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.factor import spread, sum_to
@@ -72,23 +71,12 @@ def test_no_joint_table_of_any_size_explains_them_better(problems, measure, rows
     {"options": FitOptions(max_iterations=7)},
     {"prior_rows": 20.0}, {"total": 123.4},
 ], 2))  # fmt: skip
-def test_the_optimum_lies_between_the_objective_and_the_objective_less_the_gap(problems, measure, options):
+def test_the_optimum_is_at_most_the_objective(problems, measure, options):
     for p in solvable(problems)[: cases(60, part=4)]:
         ms = measure(p, 300)
         fit = estimate(p.domain, ms, **options)
-        low, high = least_loss(p.domain, ms, fit.model.total)
-        room = 1e-9 * max(1.0, fit.objective)
-        assert fit.objective - fit.gap <= high + room, p.name
-        assert low <= fit.objective + room, p.name
-        assert fit.gap >= -room, p.name
-
-
-def test_the_gap_closes_as_the_tolerance_does(problems, measure):
-    for p in solvable(problems)[: cases(30)]:
-        ms = measure(p, 300)
-        loose, tight = (estimate(p.domain, ms, FitOptions(tolerance=t)).gap for t in (1e-2, 1e-9))
-        assert tight <= loose + 1e-9, p.name
-        assert tight <= 1e-2, (p.name, tight)
+        low, _ = least_loss(p.domain, ms, fit.model.total)
+        assert low <= fit.objective + 1e-9 * max(1.0, fit.objective), p.name
 
 
 def test_the_default_tolerance_loses_less_likelihood_than_one_noisy_cell_would(problems, measure):
@@ -257,24 +245,6 @@ def test_single_precision_reaches_nearly_the_same_objective(problems, measure):
         single = estimate(p.domain, ms, FitOptions(precision="float32"))
         assert all(b.dtype == np.float32 for b in single.model.beliefs)
         assert single.objective == pytest.approx(double.objective, rel=1e-3, abs=1e-3), p.name
-        # The certificate holds up to single precision's own digits of the rows.
-        assert single.objective - single.gap <= bounds(p, ms)[1] + 1e-3 * max(1, double.objective), p.name
-
-
-def test_a_tree_too_large_is_refused_before_anything_is_computed(monkeypatch):
-    domain = Domain({"a": 4, "b": 5, "c": 6})
-    ms = [Measurement(p, np.ones(domain.shape(p), int), "gaussian", 1.0) for p in pairwise("abca")]
-    assert estimate(domain, ms, FitOptions(max_cells=120)).model.tree.cells == 120
-
-    def never(*_):
-        raise AssertionError("computed before the size was checked")
-
-    for name in ("targets", "estimated_total", "Likelihood", "one_way_logarithms"):
-        monkeypatch.setattr(f"dpsynth.model.estimation.{name}", never)
-    with pytest.raises(ModelTooLarge):
-        estimate(domain, ms, FitOptions(max_cells=119))
-    with pytest.raises(ModelTooLarge):
-        estimate(domain, [], FitOptions(max_cells=119), zeros={("a", "b", "c"): np.zeros((4, 5, 6), bool)})
 
 
 def test_a_total_alone_or_single_values_leave_a_uniform_model():
@@ -285,7 +255,6 @@ def test_a_total_alone_or_single_values_leave_a_uniform_model():
         fit = estimate(domain, ms)
         assert fit.model.total == pytest.approx(rows)
         np.testing.assert_allclose(fit.model.marginal(("b",)), np.full(3, rows / 3))
-        assert fit.gap == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_wrong_noise_variance_or_a_lost_measurement_would_be_noticed(problems, measure, monkeypatch):

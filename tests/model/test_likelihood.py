@@ -1,4 +1,4 @@
-"""The dual's values, slopes, curvature and bound are those of the explicit joint."""
+"""The dual's values, slopes and curvature are those of the explicit joint."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ ROWS = 70.0
 
 
 def random_problem(seed):
-    """A likelihood of full targets, queries and a centre with impossible cells, and the dense things."""
+    """A likelihood of targets and a centre with impossible cells, and the dense things."""
     rng = np.random.default_rng(seed)
     domain = Domain({c: int(rng.integers(1, 5)) for c in "abcd"[: rng.integers(2, 5)]})
     pick = {
@@ -24,11 +24,9 @@ def random_problem(seed):
     }
     cliques = sorted(pick - {()}) or [BeliefPropagation.order(domain, domain.columns[:1])]
     targets = []
-    for i, clique in enumerate(cliques):
-        cells, variance = domain.cells(clique), float(rng.uniform(1, 20))
-        query = rng.normal(size=(int(rng.integers(1, 6)), cells)) if i % 3 == 2 else None
-        values = rng.normal(10, 8, cells if query is None else len(query))
-        targets.append(Target(clique, values, variance, query))
+    for clique in cliques:
+        variance = float(rng.uniform(1, 20))
+        targets.append(Target(clique, rng.normal(10, 8, domain.cells(clique)), variance))
     closed = rng.random(domain.shape(cliques[0])) < 0.2
     closed[(0,) * closed.ndim] = False
     centre = {(c,): rng.normal(size=s) for c, s in domain.sizes.items()}
@@ -45,7 +43,7 @@ def dense(domain, targets, centre):
         block = np.zeros((domain.cells(t.clique), cells))
         index = np.ravel_multi_index([values[c] for c in t.clique], domain.shape(t.clique))
         block[index, np.arange(cells)] = 1
-        blocks.append(block if t.query is None else t.query @ block)
+        blocks.append(block)
     log_centre = np.zeros(cells)
     for clique, part in centre.items():
         log_centre = log_centre + part.reshape(domain.shape(clique))[tuple(values[c] for c in clique)]
@@ -87,28 +85,6 @@ def test_effective_multipliers_give_the_same_model():
         p, q = (shares(log_centre - matrix.T @ t) for t in (tilt, kept))
         np.testing.assert_allclose(p, q, atol=1e-11)
         assert (likelihood.variances * kept) @ kept <= (likelihood.variances * tilt) @ tilt + 1e-9
-
-
-def test_no_multipliers_bound_the_loss_above_its_least_value():
-    for seed in range(cases(40)):
-        rng, likelihood, matrix, log_centre = random_problem(seed)
-        possible = np.isfinite(log_centre)
-        noisy = np.concatenate([t.values for t in likelihood.targets])
-
-        def value(logits, likelihood=likelihood, matrix=matrix, possible=possible, noisy=noisy):
-            p = shares(logits)
-            misfit = ROWS * (matrix[:, possible] @ p) - noisy
-            slope = ROWS * matrix[:, possible].T @ (misfit / likelihood.variances)
-            return 0.5 * float((misfit * misfit / likelihood.variances).sum()), p * (slope - p @ slope)
-
-        best = minimize(value, np.zeros(possible.sum()), jac=True, method="L-BFGS-B").fun
-        for scale in (0.0, 0.1, 1.0, 10.0):
-            multipliers = rng.normal(0, scale, len(matrix)) / np.sqrt(likelihood.variances)
-            found = likelihood.bound(multipliers)
-            assert found <= best + 1e-9
-            lowest = (matrix.T @ multipliers)[possible].min()
-            paid = 0.5 * likelihood.variances @ multipliers**2 + multipliers @ likelihood.values
-            assert found == pytest.approx(likelihood.unexplained + ROWS * lowest - paid, rel=1e-9, abs=1e-9)
 
 
 def test_the_duals_least_value_is_the_penalised_losss():

@@ -1,4 +1,4 @@
-"""A Markov random field's marginals, conditionals and entropy are those of the explicit joint."""
+"""A Markov random field's marginals and conditionals are those of the explicit joint."""
 
 from itertools import combinations, pairwise
 from math import log
@@ -265,12 +265,6 @@ def test_the_field_that_spans_some_columns_is_as_small_as_it_can_be_and_has_the_
         (("c9", "c10"), ("c10", "c11"), ("c11", "c12")),
         (("c11", "c12"), ("c10", "c11"), ("c9", "c10")),
     }
-
-
-def test_entropy_is_that_of_the_joint(fields):
-    for p, model, joint in fields:
-        some = joint[joint > 0]
-        assert model.entropy() == pytest.approx(-(some * np.log(some)).sum(), rel=1e-9, abs=1e-9), p.name
 
 
 def test_log_potentials_of_calibrated_marginals_give_these_marginals_back(fields):

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from hashlib import sha256
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -19,9 +19,6 @@ from dpsynth.strategy import STRATEGIES, strategy_of
 from dpsynth.testing import FakeDoor, problem_of
 from tests.examples import cases
 from tests.model.rounded_rows import counts, worst_rounding
-from tests.thinned import some
-
-METHODS = ("rounding", "independent")
 
 
 @pytest.fixture(scope="module")
@@ -82,54 +79,46 @@ def test_every_cell_is_within_one_row_of_its_expectation_given_the_separator(fie
             assert worst_rounding(table, model) < 1 + 1e-9 * rows, (p.name, rows)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_no_row_falls_in_a_cell_of_probability_zero(fields, method):
+def test_no_row_falls_in_a_cell_of_probability_zero(fields):
     for p, model, _ in fields:
-        table = sample(model, 500, p.rng(), method=method)
+        table = sample(model, 500, p.rng())
         for clique, belief in zip(p.tree.cliques, model.beliefs, strict=True):
             assert not counts(table, p.domain, clique)[belief == 0].any(), p.name
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_codes_are_int64_inside_the_domain_for_every_column_in_table_order(fields, method):
+def test_codes_are_int64_inside_the_domain_for_every_column_in_table_order(fields):
     for p, model, _ in fields:
         for rows in (0, 1, 13):
-            table = sample(model, rows, p.rng(), method=method)
+            table = sample(model, rows, p.rng())
             assert tuple(table) == p.domain.columns
             for column, codes in table.items():
                 assert codes.shape == (rows,) and codes.dtype == np.int64, p.name
                 assert rows == 0 or (codes.min() >= 0 and codes.max() < p.domain.sizes[column]), p.name
 
 
-@pytest.mark.parametrize("method", some(METHODS, 1))
-def test_counts_of_the_whole_joint_are_unbiased_over_seeds(method):
+def test_counts_of_the_whole_joint_are_unbiased_over_seeds():
     model, rows, runs = chain(), 7, cases(4000, part=4)
     expected = rows * joint_of(model)
     seen = np.array(
-        [
-            counts(sample(model, rows, np.random.default_rng(s), method=method), model.tree.domain, "abc")
-            for s in range(runs)
-        ]
+        [counts(sample(model, rows, np.random.default_rng(s)), model.tree.domain, "abc") for s in range(runs)]
     )
     error = np.maximum(seen.std(axis=0), 0.02) / np.sqrt(runs)
     assert (np.abs(seen.mean(axis=0) - expected) / error).max() < 4.5
 
 
-@pytest.mark.parametrize("method", some(METHODS, 1))
-def test_each_row_by_itself_follows_the_model(method):
+def test_each_row_by_itself_follows_the_model():
     model, runs = chain(), cases(3000, part=4)
     for row in (0, 6):
         seen = np.zeros((3, 2, 3))
         for s in range(runs):
-            table = sample(model, 7, np.random.default_rng([row, s]), method=method)
+            table = sample(model, 7, np.random.default_rng([row, s]))
             seen[tuple(table[c][row] for c in "abc")] += 1
         assert_fits(seen[None], runs * joint_of(model))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_joint_of_a_large_table_follows_the_model(fields, method):
+def test_the_joint_of_a_large_table_follows_the_model(fields):
     for p, model, joint in fields[:60]:
-        table = sample(model, 20_000, p.rng(), method=method)
+        table = sample(model, 20_000, p.rng())
         expected = np.where(joint < 1e-3, 0, joint)
         seen = np.where(joint < 1e-3, 0, counts(table, p.domain, p.domain.columns))
         assert_fits(seen[None], 20_000 * expected, p.name)
@@ -142,25 +131,16 @@ def distance(model, table):
     return np.mean([np.abs(counts(table, domain, c) / rows - b / b.sum()).sum() / 2 for c, b in pairs])
 
 
-def test_marginals_err_far_less_than_those_of_independent_draws(fields):
-    rounded = sum(distance(model, sample(model, 5000, p.rng())) for p, model, _ in fields)
-    independent = sum(
-        distance(model, sample(model, 5000, p.rng(), method="independent")) for p, model, _ in fields
-    )
-    assert rounded < 0.1 * independent
-
-
-def test_independent_draws_err_as_much_as_a_multinomial_does(fields):
-    drawn = expected = 0.0
-    for (p, model, _), seed in product(fields, range(8)):
-        table = sample(model, 5000, np.random.default_rng(seed), method="independent")
-        rng = np.random.default_rng([seed, 1])
-        for clique, belief in zip(p.tree.cliques, model.beliefs, strict=True):
+def test_marginals_err_far_less_than_a_multinomial_does(fields):
+    rounded = expected = 0.0
+    for p, model, _ in fields:
+        rounded += distance(model, sample(model, 5000, p.rng()))
+        rng = p.rng()
+        for belief in model.beliefs:
             flat = belief.ravel() / belief.sum()
-            drawn += np.abs(counts(table, p.domain, clique).ravel() - 5000 * flat).sum()
-            expected += np.abs(rng.multinomial(5000, flat) - 5000 * flat).sum()
-    # The ratio of one seed has a standard deviation of 0.08.
-    assert drawn == pytest.approx(expected, rel=0.15)
+            apart = np.abs(rng.multinomial(5000, flat) / 5000 - flat).sum() / 2
+            expected += apart / len(model.beliefs)
+    assert rounded < 0.1 * expected
 
 
 # The structures that strategies yield.
@@ -181,23 +161,22 @@ def measured_by(name):
     return estimate(domain, [*problem.singles, *held]).model
 
 
-def far_pairs_fit(model, rows, rng, method="rounding"):
+def far_pairs_fit(model, rows, rng):
     """Whether a sample's pairs and triples, in the tree or not, have the model's marginals."""
     columns = model.tree.domain.columns
     cliques = [*combinations(columns, 2), *combinations(columns, 3)]
-    table = sample(model, rows, rng, method=method)
+    table = sample(model, rows, rng)
     for clique, expected in model.marginals(cliques).items():
         assert_fits(counts(table, model.tree.domain, clique)[None], rows * expected / expected.sum(), clique)
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
-def test_pairs_and_triples_that_no_clique_holds_follow_the_model_on_every_strategys_structure(name, method):
+def test_pairs_and_triples_that_no_clique_holds_follow_the_model_on_every_strategys_structure(name):
     model = measured_by(name)
     apart = [p for p in combinations(model.tree.domain.columns, 2) if model.tree.home(p) is None]
     assert len(apart) >= 3
     for seed in range(cases(3, least=1)):
-        far_pairs_fit(model, 30_000, np.random.default_rng(seed), method)
+        far_pairs_fit(model, 30_000, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
@@ -213,11 +192,10 @@ def test_a_sampler_that_does_not_shuffle_anew_for_each_clique_is_caught(name, mo
 # Fixed values.
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart(method):
+def test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart():
     model, rows, rng = bridge(), 60_000, np.random.default_rng(8)
     given = {"a": rng.integers(0, 3, rows), "g": rng.integers(0, 2, rows), "d": 1}
-    table = sample(model, rows, rng, method=method, given=given)
+    table = sample(model, rows, rng, given=given)
     for column, codes in given.items():
         np.testing.assert_array_equal(table[column], np.broadcast_to(codes, rows))
     order = ("a", "g", "b", "c", "e", "f")
@@ -267,13 +245,13 @@ def test_all_columns_may_be_fixed_and_none_may_be():
 
 def test_evidence_is_exact_when_it_is_worked_on_piece_by_piece(monkeypatch):
     monkeypatch.setattr(sampling, "_EVIDENCE_CELLS", 40)
-    test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart("rounding")
+    test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart()
 
 
 def test_forward_sampling_that_ignores_evidence_from_below_is_caught(monkeypatch):
     monkeypatch.setattr(sampling.Completion, "incoming", lambda *_: [])
     with pytest.raises(AssertionError):
-        test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart("rounding")
+        test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart()
 
 
 @pytest.mark.parametrize(
@@ -310,9 +288,7 @@ def test_fixed_values_outside_the_domain_or_of_a_wrong_shape_are_refused(given, 
         sample(chain(), 3, np.random.default_rng(0), given=given)
 
 
-def test_an_unknown_method_and_a_negative_number_of_rows_are_refused():
-    with pytest.raises(ValueError, match="rounding, independent"):
-        sample(chain(), 3, np.random.default_rng(0), method="systematic")
+def test_a_negative_number_of_rows_is_refused():
     with pytest.raises(ValueError, match="not -1"):
         sample(chain(), -1, np.random.default_rng(0))
 
@@ -328,10 +304,9 @@ def test_beliefs_that_do_not_agree_are_met_with_an_error_and_not_with_impossible
 # Reproducibility.
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_seed_gives_the_same_table_again_and_another_seed_another(method):
+def test_a_seed_gives_the_same_table_again_and_another_seed_another():
     model = chain()
-    first, again, other = (sample(model, 200, np.random.default_rng(s), method=method) for s in (1, 1, 2))
+    first, again, other = (sample(model, 200, np.random.default_rng(s)) for s in (1, 1, 2))
     assert all(np.array_equal(first[c], again[c]) for c in "abc")
     assert not all(np.array_equal(first[c], other[c]) for c in "abc")
 
@@ -344,7 +319,6 @@ def digest(table):
     ("options", "expected"),
     [
         ({}, "9c18286d633597d0db847a51b602204d443bcb0995d3e29a74b712dfd1c7bd2a"),
-        ({"method": "independent"}, "2c9dae2330c285e958bb15e995d5975ca9ff3c25e9a4a3cd5d85a108f4e20f9e"),
         (
             {"given": {"a": 2, "g": np.arange(1000) % 2}},
             "6abfa9b5b5ec82ab772915913af0e8bad90f06ee32e10a3fbe7a047448eee24b",
@@ -360,12 +334,9 @@ def test_a_saved_model_and_a_seed_give_the_same_table_on_every_machine(options, 
 
 def test_the_table_does_not_depend_on_how_much_is_worked_on_at_a_time(monkeypatch):
     model = bridge()
-    for method in METHODS:
-        whole = sample(model, 5000, np.random.default_rng(2), method=method)
-        monkeypatch.setattr(rounding, "_BLOCK", 5)
-        parts = sample(model, 5000, np.random.default_rng(2), method=method)
-        monkeypatch.undo()
-        assert digest(whole) == digest(parts)
+    whole = sample(model, 5000, np.random.default_rng(2))
+    monkeypatch.setattr(rounding, "_BLOCK", 5)
+    assert digest(whole) == digest(sample(model, 5000, np.random.default_rng(2)))
 
 
 def test_rows_come_in_random_order():
@@ -385,12 +356,11 @@ class Constant:
 
 
 @pytest.mark.parametrize("word", [0, 2**64 - 1])
-@pytest.mark.parametrize("method", METHODS)
-def test_the_smallest_and_the_largest_draw_still_miss_cells_of_probability_zero(word, method):
+def test_the_smallest_and_the_largest_draw_still_miss_cells_of_probability_zero(word):
     tree = junction_tree(Domain({"a": 4}), [("a",)])
     model = MarkovRandomField(tree, (np.array([0.0, 0.5, 0.5, 0.0]),), 1.0)
     for rows in (1, 10, 1000):
-        table = sample(model, rows, Constant(word), method=method)
+        table = sample(model, rows, Constant(word))
         assert set(table["a"]) <= {1, 2}
 
 

@@ -70,18 +70,16 @@ def test_no_possible_table_explains_the_measurements_better(problems, measure, m
         low, high = least_loss(p.domain, ms, estimated_total(ms), zeros)
         assert high - low <= 1e-6 * max(high, 1), p.name
         assert fit.objective == pytest.approx(high, rel=1e-6, abs=1e-6), (p.name, fit.iterations)
-        assert fit.objective - fit.gap <= high + 1e-9 * max(1, high), p.name
         harder += high > least_loss(p.domain, ms, estimated_total(ms))[1] + 1
     assert harder > 3
 
 
-@pytest.mark.parametrize("method", ["rounding", "independent"])
-def test_no_impossible_row_is_ever_drawn(problems, measure, method):
+def test_no_impossible_row_is_ever_drawn(problems, measure):
     drawn = 0
     for p in solvable(problems):
         zeros = forbidden(p)
         model = estimate(p.domain, measure(p, 300), zeros=zeros).model
-        table = sample(model, 400, np.random.default_rng(1), method=method)
+        table = sample(model, 400, np.random.default_rng(1))
         drawn += 400
         for clique, closed in zeros.items():
             assert not closed[tuple(table[c] for c in clique)].any(), (p.name, clique)

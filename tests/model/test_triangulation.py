@@ -9,7 +9,7 @@ import pytest
 
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
-from dpsynth.model.triangulation import RULES, TreeSize, Triangulation, eliminate, mask_of
+from dpsynth.model.triangulation import RULES, Triangulation, eliminate, mask_of
 
 
 def domain_of(rng: np.random.Generator, columns: int, smallest: int = 1) -> Domain:
@@ -35,13 +35,12 @@ def grown(seed: int, columns: int, most_cells: int) -> tuple[Triangulation, list
     return found, cliques
 
 
-def size_of(domain: Domain, cliques: tuple[Clique, ...]) -> TreeSize:
-    weights = [prod(domain.sizes[c] for c in clique) for clique in cliques]
-    return TreeSize(sum(weights), max(weights), max(map(len, cliques)) - 1)
+def cells_of(domain: Domain, cliques: tuple[Clique, ...]) -> int:
+    return sum(prod(domain.sizes[c] for c in clique) for clique in cliques)
 
 
-def built_with(found: Triangulation, clique: Clique) -> set[TreeSize]:
-    """Sizes once a clique is added, by each rule, of the trees themselves."""
+def built_with(found: Triangulation, clique: Clique) -> set[int]:
+    """Cells once a clique is added, by each rule, of the trees themselves."""
     tree = found.tree
     wanted = mask_of(found.domain.columns.index(c) for c in clique)
     joined = tuple(m | wanted & ~(1 << c) if wanted >> c & 1 else m for c, m in enumerate(tree.graph))
@@ -49,7 +48,7 @@ def built_with(found: Triangulation, clique: Clique) -> set[TreeSize]:
     orders = [eliminate(region.graph, region.inside, tree.sizes, r, known=region.known) for r in RULES]
     built = [JunctionTree.of(Triangulation(found.domain, tree.renewed(region, o, joined))) for o in orders]
     assert all(b.home(clique) is not None for b in built)
-    return {size_of(found.domain, b.cliques) for b in built}
+    return {cells_of(found.domain, b.cliques) for b in built}
 
 
 def test_an_estimate_is_never_below_the_tree_that_is_then_built():
@@ -72,26 +71,23 @@ def test_an_estimate_is_exact_for_a_clique_that_the_tree_holds():
         found, _ = grown(seed, 12, 4000)
         for clique in found.cliques:
             part = tuple(rng.permutation(clique)[: rng.integers(0, len(clique) + 1)].tolist())
-            assert found.size_with(part) == found.size == found.with_clique(part).size
+            assert found.cells_with(part) == found.cells == found.with_clique(part).cells
 
 
-def test_an_estimated_size_is_that_of_a_tree_with_the_clique_in_it():
+def test_estimated_cells_are_those_of_a_tree_with_the_clique_in_it():
     for seed in range(150):
         rng = np.random.default_rng(seed)
         found, _ = grown(seed, 4 + seed % 12, 3000)
         clique = drawn(rng, found.domain, widest=4)
-        size = found.size_with(clique)
-        assert size.cells == found.cells_with(clique)
-        assert size in built_with(found, clique), seed
+        assert found.cells_with(clique) in built_with(found, clique), seed
 
 
-def test_sizes_are_those_of_the_cliques_themselves():
+def test_cells_are_those_of_the_cliques_themselves():
     for seed in range(60):
         found, _ = grown(seed, 2 + seed % 15, 5000)
         tree = JunctionTree.of(found)
-        assert found.size == tree.size == size_of(found.domain, tree.cliques)
+        assert found.cells == tree.cells == cells_of(found.domain, tree.cliques)
         assert set(found.cliques) == set(tree.cliques)
-    assert found.size.memory() == 8 * found.cells and found.size.memory(4) == 4 * found.cells
 
 
 def test_estimates_lie_close_to_a_tree_built_from_all_cliques_at_once():
@@ -110,12 +106,12 @@ def test_estimates_lie_close_to_a_tree_built_from_all_cliques_at_once():
 
 def test_a_triangulation_asked_or_added_to_stays_as_it_is():
     found, _ = grown(1, 15, 5000)
-    size, held = found.size, found.cliques
+    cells, held = found.cells, found.cliques
     for clique in (("c0", "c14"), ("c3", "c7", "c11")):
         first = found.cells_with(clique)
         found.with_clique(clique).with_clique(("c1", "c9"))
         assert found.cells_with(clique) == first
-    assert (found.size, found.cliques) == (size, held)
+    assert (found.cells, found.cliques) == (cells, held)
 
 
 def test_adding_cliques_one_by_one_keeps_all_of_them():
@@ -128,10 +124,8 @@ def test_cells_beyond_64_bits_are_exact():
     domain = Domain({f"c{i}": 10**6 for i in range(300)})
     pairs = [(f"c{i}", f"c{i + 1}") for i in range(299)]
     found = Triangulation.of(domain, pairs)
-    assert found.size == TreeSize(299 * 10**12, 10**12, 1)
-    whole = found.size_with(domain.columns)
-    assert whole == TreeSize(10**1800, 10**1800, 299)
-    assert whole.memory(4) == 4 * 10**1800
+    assert found.cells == 299 * 10**12
+    assert found.cells_with(domain.columns) == 10**1800
 
 
 def test_a_column_that_the_domain_lacks_is_named():
@@ -144,5 +138,5 @@ def test_a_column_that_the_domain_lacks_is_named():
 
 def test_a_domain_without_columns_has_one_cell():
     found = Triangulation.of(Domain({}), [()])
-    assert found.size == TreeSize(1, 1, -1) == JunctionTree.of(found).size
-    assert found.cells_with(()) == 1 and JunctionTree.of(found).cliques == ((),)
+    assert found.cells == found.cells_with(()) == JunctionTree.of(found).cells == 1
+    assert JunctionTree.of(found).cliques == ((),)

@@ -97,7 +97,7 @@ def keeps_its_word(door, problem, found, before):
     assert all(m is None or m.clique == c for c, m in zip(found.cliques, found.answers, strict=True))
     assert all(domain.canonical(c) == c and len(c) > 1 for c in found.cliques)
     assert set(problem.wanted) <= set(found.cliques)
-    junction_tree(domain, found.inside, max_cells=problem.max_cells)
+    assert junction_tree(domain, found.inside).cells <= problem.max_cells
     choosing = sum(price for kind, _, price in asked if kind != "marginal")
     assert choosing * door.thrift * (1 - door.rounding) <= problem.structure
     said = AUTO.outline(domain.sizes, problem.wanted, door.measure, door.noise)
