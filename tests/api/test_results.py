@@ -171,7 +171,7 @@ def test_the_frames_of_each_audience_are_of_the_library_of_the_table(tmp_path: P
     keys = {key: value for key, value in KEYS.items() if key != "epsilon"}
     spec = dpsynth.Spec.from_dict(
         {
-            "privacy": {"delta": 1e-9},
+            "privacy": {"delta": 1e-9, "on_empty": "go"},
             "audiences": tiers,
             "ledger": {"dataset": "visits", "url": f"sqlite:///{tmp_path / 'l.db'}"},
             "columns": COLUMNS,

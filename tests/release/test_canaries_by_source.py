@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -17,27 +15,17 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 from tests.release import evidence
 from tests.release.canaries import found_in, left_behind, table
 from tests.release.killed import Watch
 from tests.release.place import BY_PERSON, HEADER, Place, environment, furnished
+from tests.release.sources import FORMS, in_postgresql
 
 pytestmark = pytest.mark.slow
 
-SOURCES = (
-    "csv",
-    "gz",
-    "parquet",
-    "sqlite",
-    "duckdb",
-    "postgresql",
-    "arrow",
-    "pandas",
-    "dask",
-    "dask from csv",
-)
+SOURCES = (*FORMS, "postgresql", "arrow", "pandas", "dask", "dask from csv")
 ENDS = {"success": {0}, "failure": {1, 5}, "kill": {-signal.SIGKILL}}
 
 
@@ -63,53 +51,19 @@ def rows() -> pa.Table:
 def source_of(name: str, folder: Path, request: pytest.FixtureRequest) -> Source:
     """The table in a form, outside of every folder that is searched."""
     folder.mkdir()
-    query = "SELECT * FROM people"
-    engine = {"engine": {"dask": "local"}} if name.startswith("dask") else {}
-    if name in ("csv", "gz", "dask from csv"):
-        csv.write_csv(rows(), folder / "t.csv")
-        if name == "gz":
-            (folder / "t.csv.gz").write_bytes(gzip.compress((folder / "t.csv").read_bytes()))
-            (folder / "t.csv").unlink()
-        (path,) = folder.iterdir()
-        return Source({"source": {"path": str(path)}, **engine}, "config", [path])
-    if name in ("parquet", "dask"):
-        (folder / "t").mkdir()
-        for part, start in enumerate(range(0, 400, 150)):
-            parquet.write_table(
-                rows()[start : start + 150], folder / "t" / f"{part}.parquet", row_group_size=40
-            )
-        files = sorted((folder / "t").iterdir())
-        return Source({"source": {"path": str(folder / "t"), "format": "parquet"}, **engine}, "config", files)
-    if name == "sqlite":
-        with sqlite3.connect(folder / "t.db") as database:
-            rows().to_pandas().to_sql("people", database, index=False)
-        database.close()
-        return Source(
-            {"source": {"path": None, "url": f"sqlite:///{folder / 't.db'}", "query": query}},
-            "config",
-            [folder / "t.db"],
-        )
-    if name == "duckdb":
-        duckdb = pytest.importorskip("duckdb")
-        with duckdb.connect(str(folder / "t.duckdb")) as database:
-            database.register("rows", rows())
-            database.execute("CREATE TABLE people AS SELECT * FROM rows")
-        return Source(
-            {"source": {"path": None, "url": f"duckdb:///{folder / 't.duckdb'}", "query": query}},
-            "config",
-            [],
-        )
+    if name in ("arrow", "pandas"):
+        parquet.write_table(rows(), folder / "t.parquet")
+        return Source({}, name, [folder / "t.parquet"])
     if name == "postgresql":
-        import psycopg
-
-        url = request.getfixturevalue("postgres").make()
-        names = ", ".join(f'"{column}" text' for column in HEADER)
-        with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE TABLE people ({names})")
-            cursor.executemany(f"INSERT INTO people VALUES ({', '.join(['%s'] * len(HEADER))})", table())
-        return Source({"source": {"path": None, "url": url, "query": query}}, "config", [])
-    parquet.write_table(rows(), folder / "t.parquet")
-    return Source({}, name, [folder / "t.parquet"])
+        return Source(
+            {"source": in_postgresql(rows(), request.getfixturevalue("postgres").make())}, "config", []
+        )
+    form = {"dask": "parquet", "dask from csv": "csv"}.get(name, name)
+    config: dict[str, object] = {"source": FORMS[form](rows(), folder)}
+    if name.startswith("dask"):
+        config["engine"] = {"dask": "local"}
+    # DuckDB packs what it writes.
+    return Source(config, "config", [] if name == "duckdb" else sorted(folder.iterdir()))
 
 
 def run(place: Place, source: Source, end: str, **more: str) -> int:

@@ -7,16 +7,14 @@ from exact counts.
 
 from __future__ import annotations
 
-import gzip
+import json
 import shutil
-import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
 
 from dpsynth.config import Spec
 from dpsynth.curator import MemoryTable, samplers
@@ -24,65 +22,17 @@ from dpsynth.errors import Interrupted
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.steps import Step
+from tests.databases import Postgres
 from tests.release.place import BY_PERSON, CONFIG, HEADER, changed, people
+from tests.release.sources import FORMS, Section, in_csv, in_postgresql
 
 ROWS = 4000
-Section = dict[str, object]
 Made = tuple[Section, MemoryTable | None]
 
 
 def rows() -> pa.Table:
     """The private table, all of it text."""
     return pa.table(dict(zip(HEADER, map(list, zip(*people(ROWS), strict=True)), strict=True)))
-
-
-def in_csv(folder: Path) -> Made:
-    csv.write_csv(rows(), folder / "people.csv")
-    return {"path": str(folder / "people.csv")}, None
-
-
-def in_gz(folder: Path) -> Made:
-    in_csv(folder)
-    packed = gzip.compress((folder / "people.csv").read_bytes())
-    (folder / "people.csv.gz").write_bytes(packed)
-    return {"path": str(folder / "people.csv.gz")}, None
-
-
-def in_parquet(folder: Path) -> Made:
-    (folder / "people").mkdir()
-    for part, start in enumerate(range(0, ROWS, 1500)):
-        piece = rows()[start : start + 1500]
-        parquet.write_table(piece, folder / "people" / f"part-{part}.parquet", row_group_size=400)
-    return {"path": str(folder / "people"), "format": "parquet"}, None
-
-
-def in_sqlite(folder: Path) -> Made:
-    with sqlite3.connect(folder / "people.db") as database:
-        rows().to_pandas().to_sql("people", database, index=False)
-    database.close()
-    return {"url": f"sqlite:///{folder / 'people.db'}", "query": "SELECT * FROM people"}, None
-
-
-def in_duckdb(folder: Path) -> Made:
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(str(folder / "people.duckdb")) as database:
-        database.register("rows", rows())
-        database.execute("CREATE TABLE people AS SELECT * FROM rows")
-    return {"url": f"duckdb:///{folder / 'people.duckdb'}", "query": "SELECT * FROM people"}, None
-
-
-def in_arrow(folder: Path) -> Made:
-    return in_csv(folder)[0], MemoryTable(rows())
-
-
-def in_pandas(folder: Path) -> Made:
-    return in_csv(folder)[0], MemoryTable(rows().to_pandas())
-
-
-SOURCES = {
-    "csv": in_csv, "gz": in_gz, "parquet": in_parquet, "sqlite": in_sqlite, "duckdb": in_duckdb,
-    "arrow": in_arrow, "pandas": in_pandas,
-}  # fmt: skip
 
 
 def spec_of(folder: Path, source: Section, engine: Section, privacy: Mapping[str, object]) -> Spec:
@@ -104,9 +54,12 @@ def exactly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def public(folder: Path) -> dict[str, bytes]:
-    """What is published."""
+    """What is published, but for the form of the private table's file and what adds up the manifest."""
     found = {p.relative_to(folder).as_posix(): p for p in (folder / "public").rglob("*") if p.is_file()}
-    return {name: path.read_bytes() for name, path in found.items()}
+    published = {name: path.read_bytes() for name, path in found.items()}
+    manifest = json.loads(published["public/manifest.json"])
+    del manifest["source"], published["public/SHA256SUMS"]
+    return published | {"public/manifest.json": json.dumps(manifest).encode()}
 
 
 def finished(begun: Path, folder: Path, made: Made, engine: Section, privacy: Mapping[str, object]) -> Path:
@@ -123,36 +76,43 @@ def finished(begun: Path, folder: Path, made: Made, engine: Section, privacy: Ma
 def begin(folder: Path, privacy: Mapping[str, object]) -> None:
     """A release that has asked nothing."""
     folder.mkdir()
-    source, _ = in_csv(folder)
+    source = in_csv(rows(), folder)
     with pytest.raises(Interrupted):
         pipeline.run(spec_of(folder, source, {}, privacy), Request(folder / "out"), run_step=leave)
 
 
-def assert_same_bytes(
-    tmp_path: Path, privacy: Mapping[str, object], ways: Mapping[str, tuple[str, Section]]
-) -> None:
-    begin(tmp_path / "begun", privacy)
-    found = {}
-    for way, (source, engine) in ways.items():
-        (tmp_path / way).mkdir()
-        found[way] = public(
-            finished(tmp_path / "begun", tmp_path / way, SOURCES[source](tmp_path / way), engine, privacy)
-        )
-        left = sorted(p.name for p in (tmp_path / way / "out").rglob("*") if "dask" in p.name)
-        assert not left, "files of Dask's stay in the release"
-    first, *others = found.values()
-    assert len(first) > 5
-    for way, other in zip(list(found)[1:], others, strict=True):
-        assert first.keys() == other.keys(), way
-        assert [name for name in first if first[name] != other[name]] == [], way
+def made(folder: Path, name: str, server: Postgres) -> Made:
+    """The private table in a form of that name."""
+    (folder / "table").mkdir(parents=True)
+    if name == "postgresql":
+        return in_postgresql(rows(), server.make()), None
+    if name in ("arrow", "pandas"):
+        source = in_csv(rows(), folder / "table")
+        return source, MemoryTable(rows() if name == "arrow" else rows().to_pandas())
+    return FORMS[name](rows(), folder / "table"), None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("privacy", [{}, BY_PERSON], ids=["rows", "persons"])
-def test_every_source_and_both_engines_make_the_same_bytes(tmp_path: Path, monkeypatch, privacy) -> None:
+def test_every_source_and_both_engines_make_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: Postgres, privacy: Mapping[str, object]
+) -> None:
     pytest.importorskip("distributed")
     exactly(monkeypatch)
-    ways: dict[str, tuple[str, Section]] = {name: (name, {}) for name in SOURCES}
+    ways: dict[str, tuple[str, Section]] = {
+        name: (name, {}) for name in (*FORMS, "postgresql", "arrow", "pandas")
+    }
     ways["by Dask"] = "parquet", {"dask": "local"}
     ways["by Dask from csv"] = "csv", {"dask": "local", "memory": "1 MB"}
-    assert_same_bytes(tmp_path, privacy, ways)
+    begin(tmp_path / "begun", privacy)
+    found = {}
+    for way, (source, engine) in ways.items():
+        here = tmp_path / way
+        found[way] = public(finished(tmp_path / "begun", here, made(here, source, postgres), engine, privacy))
+        left = sorted(p.name for p in (here / "out").rglob("*") if "dask" in p.name)
+        assert not left, "files of Dask's stay in the release"
+    first = found["csv"]
+    assert len(first) > 5
+    for way, other in found.items():
+        assert first.keys() == other.keys(), way
+        assert [name for name in first if first[name] != other[name]] == [], way
