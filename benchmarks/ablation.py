@@ -36,7 +36,7 @@ from relations import released as released_raw
 
 import dpsynth
 from dpsynth.bundle import row_source
-from dpsynth.columns import compression as domain_compression
+from dpsynth.columns import domain as domain_compression
 from dpsynth.columns import joint_density
 from dpsynth.model import denoising, refined_sample, refinement
 from dpsynth.strategy import allocation, auto, candidates, rare_values, second_round

@@ -60,7 +60,7 @@ from made_tables import MADE
 
 import dpsynth
 from dpsynth.bundle.manifest import Manifest
-from dpsynth.columns.formulas import value_of
+from dpsynth.columns.expression import value_of
 from dpsynth.columns.rules import rules_of
 from dpsynth.config.compiled import compiled
 from dpsynth.config.yaml_reader import parse_yaml

@@ -28,10 +28,9 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.columns.codec import INVALID, Codec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.measurement import Estimates, Measurement, mean_absolute_error, noise_variance
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.sums import Centring, MeasuredSums
+from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import Workload
 from dpsynth.curator.table import Engine, PrivateTable
 from dpsynth.model import estimate

@@ -33,7 +33,7 @@ from dpsynth.bundle.report_source import REPORT, report_source
 from dpsynth.bundle.row_source import save_row_source
 from dpsynth.bundle.signature import CHECKSUMS, SIGNATURE, SigningKey, checksums_text
 from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Compression
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
 from dpsynth.columns.public_schema import public_schema

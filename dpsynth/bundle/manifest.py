@@ -44,7 +44,7 @@ from dpsynth.bundle.signature import sha256_of
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.public_schema import public_schema, published_layout
-from dpsynth.columns.rules.ways import Enforcement
+from dpsynth.columns.rules.grids import Enforcement
 from dpsynth.columns.statistic_kinds import Asked, request_of
 from dpsynth.errors import DpsynthError
 from dpsynth.model import JunctionTree

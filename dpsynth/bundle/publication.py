@@ -20,14 +20,11 @@ from dpsynth.accounting.slices import Slice
 from dpsynth.bundle.row_files import TableFiles
 from dpsynth.bundle.row_source import RowSource
 from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique
-from dpsynth.columns.finer_counts import FinerCounts
+from dpsynth.columns.domain import Clique, Compression
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import Measurement, OwnAnswer
-from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
+from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, Measurement, OwnAnswer, PublicMarginals
 from dpsynth.columns.rules import Enforcement
-from dpsynth.columns.sums import MeasuredSums
+from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.figures import rounded_up
 from dpsynth.model import MarkovRandomField
 from dpsynth.statistics.cut_off import CutOff

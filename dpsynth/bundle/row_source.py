@@ -28,7 +28,7 @@ from dpsynth.columns.codec import Codes
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.joint_density import JointDensity
 from dpsynth.columns.layout import DrawnRows, Layout, in_order
-from dpsynth.columns.public_marginals import (
+from dpsynth.columns.measurement import (
     NO_PUBLIC_MARGINALS,
     Contradiction,
     PublicMarginal,

@@ -29,7 +29,7 @@ from dpsynth.columns.codec import (
     exact_texts,
     readings_of,
 )
-from dpsynth.columns.column import MISSING_LABEL, Column, distinct_label
+from dpsynth.columns.column import MISSING_LABEL, Column, ValueSearch, distinct_label
 from dpsynth.columns.declaration import (
     EXPECTED_HELP,
     MAX_DOMAIN_SIZE,
@@ -49,7 +49,6 @@ from dpsynth.columns.declaration import (
 )
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import listed_numbers, parse_numbers
-from dpsynth.columns.search import ValueSearch
 from dpsynth.columns.section import (
     EMPTY,
     Checked,

@@ -1,7 +1,10 @@
 """A column: its name, its codec, and the codes of missing and unusable cells.
 
+A column whose ends, bins, values or prefixes are searched for has provisional cells until they are found: as
+many as there can be at most, so that a plan made with them is never exceeded.
+
 Invariant: every cell has a code, whatever it holds; the set of codes depends on the config alone, so a first
-missing or malformed cell changes no schema.
+missing or malformed cell changes no schema. A search is public: it comes from the config alone.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, recorded_name
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.search import Search
+from dpsynth.columns.number_texts import PLAIN, NumberFormat
 
 MISSING_LABEL = "(missing)"
 _REDRAWS = 20
@@ -277,3 +280,72 @@ def each_once(read: Callable[[pa.StringArray], NDArray[Kind]], texts: pa.StringA
 def codes_of(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
     """Codes of texts, in the smallest type that holds the column's domain."""
     return column.encode(texts).astype(column.code_type)
+
+
+Edges = Literal["equal", "quantiles", "tree"]
+
+
+@dataclass(frozen=True)
+class NumberSearch:
+    """Bins of numbers whose ends, or edges, are found.
+
+    Attributes:
+        low, high: the ends, where they are public; both None where they are to be found.
+        edges: "equal": bins of one width between the ends. "quantiles": bins of about as many rows each.
+            "tree": narrow bins, down to single values, where there are many rows, and wide bins elsewhere.
+        bins: largest number of bins.
+        decimals: decimals of the values; 0 for integers.
+        integer: true if values are whole numbers.
+        form: format of the values.
+
+    Raises:
+        ValueError: one end without the other, or nothing to find.
+    """
+
+    low: float | None
+    high: float | None
+    edges: Edges
+    bins: int
+    decimals: int
+    integer: bool
+    form: NumberFormat = PLAIN
+
+    def __post_init__(self) -> None:
+        """Reject a search for nothing."""
+        if (self.low is None) != (self.high is None):
+            raise ValueError("both ends are public, or neither")
+        if self.low is not None and self.edges == "equal":
+            raise ValueError("bins of one width between public ends need no search")
+
+
+@dataclass(frozen=True)
+class ValueSearch:
+    """Categories that are found, by partition selection.
+
+    Attributes:
+        known: public values, which are cells whatever is found.
+        most: largest number of values, public ones included.
+        other: label of the cell of all other values.
+    """
+
+    known: tuple[str, ...]
+    most: int
+    other: str
+
+
+@dataclass(frozen=True)
+class PrefixSearch:
+    """Prefixes of texts of a pattern, as long as enough rows have each.
+
+    Attributes:
+        pattern: see ``text.alphabets``.
+        levels: lengths of a prefix, rising; prefixes of the first length are never merged.
+        most: largest number of prefixes.
+    """
+
+    pattern: str
+    levels: tuple[int, ...]
+    most: int
+
+
+Search = NumberSearch | ValueSearch | PrefixSearch

@@ -16,8 +16,7 @@ from decimal import Decimal
 from typing import Annotated, Protocol
 
 from dpsynth.columns.codec import Codec
-from dpsynth.columns.column import Column
-from dpsynth.columns.search import Search
+from dpsynth.columns.column import Column, Search
 from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Number, Value, refused
 from dpsynth.errors import nearest
 

@@ -16,8 +16,17 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, Declared, Described, cell_text
-from dpsynth.columns.expression import MOST_DECIMALS, Expression, Kind, Reference, kind_of, parse, references
-from dpsynth.columns.formulas import Operand, value_of
+from dpsynth.columns.expression import (
+    MOST_DECIMALS,
+    Expression,
+    Kind,
+    Operand,
+    Reference,
+    kind_of,
+    parse,
+    references,
+    value_of,
+)
 from dpsynth.columns.number_texts import (
     FORMAT_HELP,
     LARGEST_STEP,

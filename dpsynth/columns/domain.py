@@ -1,15 +1,19 @@
-"""Discrete domains: the number of codes of each column of a table.
+"""Discrete domains: the number of codes of each column of a table, and groups of rare values for fewer.
 
-Invariant: a domain is a public fact. It comes from the config or from a private
-answer that was paid for, never read off the table.
+Invariant: a domain and a compression are public. They come from the config or from a private answer that was
+paid for, never read off the table. A row's group depends on that row's own value alone, so a count of groups
+counts each row in one cell.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from itertools import combinations
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,3 +105,72 @@ def cells_of(
             np.multiply(cell, number.type(domain.sizes[column]), out=cell)
         np.add(cell, columns[column], out=cell, casting="unsafe")
     return cell
+
+
+FEWEST_GROUPS = 10.0
+"""Groups of a column of numbers or dates, at least, if all of its rows are in rare values. A pair of ten
+groups each shows a relation that the noise of a thousand cells would hide."""
+GROUPS = 0.75
+"""Square of the number of groups, over the ratio of all rows to those of a rare value. Noise of K x K cells
+grows as their number; what K groups hide falls with it; so K grows as the root of rows over noise."""
+
+
+def rare_when_ordered(rest: float, least: float, rows: float) -> float:
+    """Rows below which a value of a column of numbers or dates is rare.
+
+    Neighbours are alike there, so more values are rare than elsewhere. Only rows in rare values are cut into
+    groups: a value that many rows share, such as an income of 0, stays alone and makes no group larger.
+
+    Args:
+        rest: rows in rare values; all rows if that isn't known.
+        least: rows below which a value of another column is rare; 0: nothing is rare.
+        rows: all rows.
+    """
+    if least <= 0 or rest <= 0 or rows <= 0:
+        return least
+    groups = max(FEWEST_GROUPS * sqrt(rest / rows), sqrt(GROUPS * rest / least), 2.0)
+    return max(least, rest / groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Compression:
+    """The group of each cell of a column.
+
+    Attributes:
+        groups: column to integers[cells], the group of each cell, numbered from 0 without a gap; only columns
+            that have merged cells.
+
+    Raises:
+        ValueError: a column's groups are not numbered from 0 without a gap.
+
+    >>> few = Compression({"city": np.array([0, 1, 1])})
+    >>> few.coarse(Domain({"sex": 2, "city": 3})).sizes
+    {'sex': 2, 'city': 2}
+    """
+
+    groups: Mapping[str, NDArray[np.integer]]
+
+    def __post_init__(self) -> None:
+        """Reject numbers that are no groups."""
+        for column, groups in self.groups.items():
+            whole = groups.ndim == 1 and groups.size > 0 and np.issubdtype(groups.dtype, np.integer)
+            if not whole or not np.array_equal(np.unique(groups), np.arange(groups.max() + 1)):
+                raise ValueError(f"the groups of column {column} must be numbered from 0 without a gap")
+
+    def coarse(self, domain: Domain) -> Domain:
+        """The compressed domain: groups for cells, the same columns in the same order.
+
+        Raises:
+            ValueError: the domain lacks a compressed column, or it has another number of cells.
+        """
+        for column, groups in self.groups.items():
+            if domain.sizes.get(column) != groups.size:
+                raise ValueError(f"column {column} has other cells than its compression")
+        sizes = {c: int(self.groups[c].max()) + 1 for c in self.groups}
+        return Domain({c: sizes.get(c, size) for c, size in domain.sizes.items()})
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the columns and their groups, independent of the order of the columns."""
+        listed = {column: groups.tolist() for column, groups in self.groups.items()}
+        return sha256(json.dumps(listed, sort_keys=True).encode()).hexdigest()

@@ -13,22 +13,22 @@ The grammar is small and parsed by hand: nothing in a configuration is ever run 
     factor      "-" factor | number | 'text' | column | `column` | function "(" formula ("," formula)* ")" |
                 "(" formula ")"
 
-Invariant: a formula is a value; ``formula_kinds`` finds its kind, and ``formulas`` evaluates it.
-
-Kinds of formulas, from the kinds of the columns that they name.
-
-Invariant: a formula that has a kind can be computed in every row, whatever the row holds.
+Invariant: a formula is a value. One that has a kind, which follows from the kinds of its columns, has a value
+for every row, missing where one of its operands is; nothing in it can fail on a value. A logical operation
+whose result does not depend on its missing operand has a value all the same, as in SQL; and a test for
+missing always has one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind, Moments
 
@@ -39,7 +39,10 @@ _TOKEN = re.compile(
     r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,\[\]]))"
 )
 
-COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+COMPARISONS: Mapping[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
+    "==": pc.equal, "!=": pc.not_equal, "<=": pc.less_equal, ">=": pc.greater_equal,
+    "<": pc.less, ">": pc.greater,
+}  # fmt: skip
 """Comparison operators."""
 
 
@@ -269,10 +272,14 @@ MOMENTS: dict[str, MomentKind] = {"date": "date", "datetime": "datetime", "time"
 SPANS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 """Functions of the time between two moments, in seconds."""
 
-_FIELDS = {
-    "year": ("date", "datetime"), "month": ("date", "datetime"), "day": ("date", "datetime"),
-    "weekday": ("date", "datetime"), "hour": ("datetime", "time"), "minute": ("datetime", "time"),
+_DAY = ("date", "datetime")
+_CLOCK = ("datetime", "time")
+_FIELDS: Mapping[str, tuple[tuple[str, str], Callable[[pa.Array], pa.Array]]] = {
+    "year": (_DAY, pc.year), "month": (_DAY, pc.month), "day": (_DAY, pc.day),
+    "weekday": (_DAY, lambda values: pc.day_of_week(values, count_from_zero=False)),
+    "hour": (_CLOCK, pc.hour), "minute": (_CLOCK, pc.minute),
 }  # fmt: skip
+"""Functions of moments: the kinds that have them, and their values."""
 
 FUNCTIONS = ("if", "min", "max", "round", "first", "last", "join", *_FIELDS, *SPANS)
 """The functions of formulas."""
@@ -351,8 +358,8 @@ def kind_of(formula: Expression, kinds: Mapping[str, Kind]) -> Kind:
             raise ValueError("needs join(a, b, ...) of columns and texts")
         return Kind("text")
     if name in _FIELDS:
-        if len(words) != 1 or words[0] not in _FIELDS[name]:
-            raise ValueError(f"needs {name}(column), the column being a {' or a '.join(_FIELDS[name])}")
+        if len(words) != 1 or words[0] not in _FIELDS[name][0]:
+            raise ValueError(f"needs {name}(column), the column being a {' or a '.join(_FIELDS[name][0])}")
         return Kind("number")
     if name in SPANS:
         if words not in (["duration"], ["date"] * 2, ["datetime"] * 2, ["time"] * 2):
@@ -390,3 +397,134 @@ def _comparable(sign: str, operands: tuple[Expression, ...], words: list[str]) -
 def moment_of(text: str, kind: str) -> Moments:
     """The one moment in a text of ISO 8601, NaT if there is none."""
     return MomentFormat(MOMENTS[kind], ISO[MOMENTS[kind]]).read(pa.array([text]))
+
+
+LARGEST = 10.0**15
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A column's values with their texts; null where missing.
+
+    Attributes:
+        kind: their kind.
+        values: typed values.
+        texts: the values as they are written in a CSV file, null where missing.
+    """
+
+    kind: Kind
+    values: pa.Array
+    texts: pa.StringArray
+
+
+def value_of(formula: Expression, operands: Mapping[str, Operand], rows: int) -> pa.Array:
+    """Values of a formula that has a kind; numbers as float64, null where missing.
+
+    Raises:
+        KeyError: a column is not among the operands.
+    """
+    return _Values(operands, rows).of(formula)
+
+
+class _Values:
+    def __init__(self, operands: Mapping[str, Operand], rows: int) -> None:
+        self._operands = operands
+        self._rows = rows
+        self._kinds = {name: operand.kind for name, operand in operands.items()}
+
+    def _kind(self, formula: Expression) -> Kind:
+        return kind_of(formula, self._kinds)
+
+    def of(self, formula: Expression) -> pa.Array:
+        if isinstance(formula, Literal):
+            value = formula.value if isinstance(formula.value, str) else float(formula.value)
+            return pa.repeat(value, self._rows)
+        if isinstance(formula, Reference):
+            return self._plain(self._operands[formula.column])
+        name, parts = formula.operation, formula.operands
+        if name in COMPARISONS:
+            return self._compared(name, parts)
+        if name in ("first", "last", "join"):
+            return self._texts(name, parts)
+        if name in SPANS:
+            return self._span(name, parts)
+        if name in _FIELDS:
+            return pc.cast(_FIELDS[name][1](self.of(parts[0])), pa.float64())
+        values = [self.of(part) for part in parts]
+        if name == "if":
+            chosen = pc.if_else(values[0].is_valid(), pc.if_else(values[0], values[1], values[2]), None)
+            return pc.cast(chosen, values[1].type)
+        if name in ("and", "or", "not"):
+            logic = {"and": pc.and_kleene, "or": pc.or_kleene, "not": pc.invert}[name]
+            return logic(*values)
+        if name == "implies":
+            return pc.or_kleene(pc.invert(values[0]), values[1])
+        if name == "missing":
+            return values[0].is_null()
+        return self._numbers(name, parts, values)
+
+    @staticmethod
+    def _plain(operand: Operand) -> pa.Array:
+        """Numbers as doubles, texts without a dictionary, all else as it is."""
+        if operand.kind.word == "number":
+            return pc.cast(operand.values, pa.float64())
+        return operand.texts if operand.kind.word == "text" else operand.values
+
+    def _numbers(self, name: str, parts: tuple[Expression, ...], values: list[pa.Array]) -> pa.Array:
+        if name in ("min", "max"):
+            return (pc.min_element_wise if name == "min" else pc.max_element_wise)(*values, skip_nulls=False)
+        if name == "round":
+            found = pc.round(values[0], whole_literal(parts[1], "round", MOST_DECIMALS))
+        elif name == "negative":
+            found = pc.negate(values[0])
+        else:
+            work = {"+": pc.add, "-": pc.subtract, "*": pc.multiply, "/": pc.divide}[name]
+            found = work(*values)
+        usable = pc.and_(pc.is_finite(found), pc.less_equal(pc.abs(found), LARGEST))
+        return pc.if_else(usable, found, pa.scalar(None, pa.float64()))
+
+    def _compared(self, sign: str, parts: tuple[Expression, ...]) -> pa.Array:
+        values = [self.of(part) for part in parts]
+        words = [self._kind(part).word for part in parts]
+        for i, (part, other) in enumerate(zip(parts, reversed(words), strict=True)):
+            if isinstance(part, Literal) and words[i] == "text" and other in MOMENTS:
+                moment = moment_of(str(part.value), other).astype("M8[us]")[0]
+                values[i] = pa.repeat(pa.scalar(int(moment.astype(np.int64)), pa.int64()), self._rows)
+                values[1 - i] = microseconds(values[1 - i])
+                return COMPARISONS[sign](*values)
+        if words[0] == "number" and any(self._kind(part).decimals for part in parts):
+            # What differs by less than the last decimal differs by arithmetic alone.
+            values = [pc.round(v, MOST_DECIMALS) for v in values]
+        elif words[0] in MOMENTS:
+            values = [microseconds(v) for v in values]
+        return COMPARISONS[sign](*values)
+
+    def _texts(self, name: str, parts: tuple[Expression, ...]) -> pa.Array:
+        def written(part: Expression) -> pa.StringArray:
+            return self._operands[part.column].texts if isinstance(part, Reference) else self.of(part)
+
+        if name == "join":
+            return pc.binary_join_element_wise(*map(written, parts), "")
+        length = whole_literal(parts[1], name, 1000)
+        texts = written(parts[0])
+        if name == "first":
+            return pc.utf8_slice_codeunits(texts, 0, length)
+        return pc.utf8_slice_codeunits(texts, -length) if length else pc.utf8_slice_codeunits(texts, 0, 0)
+
+    def _span(self, name: str, parts: tuple[Expression, ...]) -> pa.Array:
+        if len(parts) == 1:
+            micros = pc.multiply(pc.cast(self.of(parts[0]), pa.int64()), 1_000_000)
+        else:
+            start, end = (microseconds(self.of(part)) for part in parts)
+            micros = pc.subtract(end, start)
+        # Whole ones: the quotient of integers is cut off towards zero.
+        return pc.cast(pc.divide(micros, SPANS[name] * 1_000_000), pa.float64())
+
+
+def microseconds(values: pa.Array) -> pa.Array:
+    """Moments as microseconds since 1970, times of day since midnight."""
+    if pa.types.is_time(values.type):
+        return pc.cast(pc.cast(values, pa.time64("us")), pa.int64())
+    if pa.types.is_duration(values.type):
+        return pc.cast(pc.cast(values, pa.duration("us")), pa.int64())
+    return pc.cast(pc.cast(values, pa.timestamp("us")), pa.int64())

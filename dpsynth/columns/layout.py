@@ -34,12 +34,10 @@ from numpy.typing import NDArray
 from dpsynth.columns.codec import Codec, Codes
 from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived
-from dpsynth.columns.expression import Kind, references
-from dpsynth.columns.formulas import Operand
+from dpsynth.columns.expression import Kind, Operand, references
 from dpsynth.columns.identifier import Surrogates
-from dpsynth.columns.joint_density import JointDensity, arranged, strongest
+from dpsynth.columns.joint_density import JointDensity, Tilt, arranged, strongest, tilted
 from dpsynth.columns.moment_parts import PartCodec, Parted, parts_of
-from dpsynth.columns.tilts import Tilt, tilted
 
 T = TypeVar("T")
 

@@ -1,22 +1,20 @@
-"""Counts that a model is fitted to, each with a type that gives their provenance.
+"""Noisy and public counts, each with a type that gives its provenance.
 
 A model takes any ``Observation``. A release may write down as its own answers only a ``Measurement``, which
 was charged to the journal, or an ``ExactTotal``; public counts and evidence have other types.
 
-Invariant: all of them are public. Everything after a measurement is post-processing.
+A census publishes totals. Public marginals given as counts are those of the private table itself, so the
+number of its rows, their sum, is public too. Where all marginals are given as shares, it stays private.
 
-Public estimates of marginals, with which a curator compares the private table.
-
-Marginals of a synthetic table that are examined, and how far a noisy distance of one may be off.
-
-Invariant: public facts only.
+Invariant: all of them are public. Everything after a measurement is post-processing. Public marginals agree
+wherever they share columns, and all counts have one sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import pi, sqrt
 from typing import Literal, Protocol, runtime_checkable
 
@@ -232,3 +230,178 @@ def error_of_total(measurements: Sequence[Observation]) -> float:
     if not measurements or any(m.noise == "none" for m in measurements):
         return 0.0
     return 1.0 / sqrt(sum(1.0 / max(m.variance_of_sum, LEAST_VARIANCE) for m in measurements))
+
+
+_FINE = 4
+"""Up to this multiple of the bound a cell begins a quarter above the one before; beyond, at its double."""
+_FARTHEST = 64
+"""The last cell, which is open, begins at this multiple of the bound, or before."""
+
+
+def ranges_of_rows(bound: int, *, each: bool) -> tuple[int, ...]:
+    """The least number of rows of each cell, rising from 1; the last cell has no end.
+
+    Above the bound, cells widen with the number of rows: up to four times the bound each begins a quarter
+    above the one before, and beyond at its double. Narrower cells would tell less: each adds noise to sums.
+
+    Args:
+        bound: the contribution bound, or the largest one that may be found.
+        each: True if every number up to the bound has a cell of its own, False if one cell has them all.
+
+    >>> ranges_of_rows(4, each=False)
+    (1, 5, 6, 7, 8, 10, 12, 15, 18, 36, 72, 144)
+    >>> ranges_of_rows(3, each=True)
+    (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 24, 48, 96, 192)
+    """
+    first = list(range(1, bound + 1)) if each else [1]
+    start = bound + 1
+    while start <= _FARTHEST * bound or start == bound + 1:
+        first.append(start)
+        start += max(start // 4, 1) if start < _FINE * bound else start
+    return tuple(first)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitsByRows(Noisy):
+    """Noisy numbers of units by their number of rows, charged and drawn by the curator.
+
+    Attributes:
+        first: the least number of rows of each cell, rising from 1; the last cell has no end.
+        values: int64[cells], numbers of units plus noise.
+        noise: "gaussian" or "laplace".
+        scale: sigma or b, in units.
+    """
+
+    first: tuple[int, ...]
+    values: NDArray[np.int64]
+    noise: str
+    scale: float
+
+    def up_to(self, most: int) -> NDArray[np.int64]:
+        """Noisy numbers of units with 1, 2, ... rows, int64[most]; the last one is of all with more, too.
+
+        Raises:
+            ValueError: a number of rows up to ``most`` has no cell of its own.
+        """
+        if self.first[:most] != tuple(range(1, most + 1)):
+            raise ValueError("these numbers of rows have no cells of their own")
+        return np.append(self.values[: most - 1], self.values[most - 1 :].sum())
+
+
+Shares = NDArray[np.float64]
+
+AGREEMENT = 1e-6
+"""Largest difference between two shares of the same rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublicMarginal:
+    """A public marginal.
+
+    Attributes:
+        clique: the columns.
+        numbers: float64 of the columns' sizes; counts, or shares on any scale. At least one is above 0.
+        counted: true if they are counts of the private table's rows.
+    """
+
+    clique: Clique
+    numbers: Shares
+    counted: bool
+
+    @cached_property
+    def shares(self) -> Shares:
+        """The part of all rows that each cell has."""
+        return self.numbers / self.numbers.sum()
+
+    def summed(self, clique: Clique) -> Shares:
+        """Shares over some of the columns, axes in their order."""
+        kept = [self.clique.index(c) for c in clique]
+        others = tuple(i for i in range(len(self.clique)) if i not in kept)
+        left = sorted(kept)
+        return self.shares.sum(axis=others).transpose([left.index(i) for i in kept])
+
+
+@dataclass(frozen=True, eq=False)
+class PublicMarginals:
+    """All public marginals of a table.
+
+    Attributes:
+        marginals: marginals of which none lies within another's columns; each shares as many columns as
+            possible with the marginals before it.
+    """
+
+    marginals: tuple[PublicMarginal, ...] = ()
+
+    @classmethod
+    def of(cls, marginals: Iterable[PublicMarginal]) -> PublicMarginals:
+        """The marginals without those that another one contains.
+
+        Raises:
+            Contradiction: two of them disagree.
+        """
+        given = list(marginals)
+        for i, one in enumerate(given):
+            for j, other in enumerate(given[:i]):
+                _agree(i, one, j, other)
+        kept: list[PublicMarginal] = []
+        for marginal in sorted(given, key=lambda m: -len(m.clique)):
+            if not any(set(marginal.clique) <= set(k.clique) for k in kept):
+                kept.append(marginal)
+        order: list[PublicMarginal] = []
+        seen: set[str] = set()
+        while kept:
+            following = max(kept, key=lambda m: len(seen & set(m.clique)))
+            kept.remove(following)
+            order.append(following)
+            seen |= set(following.clique)
+        return cls(tuple(order))
+
+    @cached_property
+    def rows(self) -> int | None:
+        """The private table's number of rows; None where that is private."""
+        counted = [m for m in self.marginals if m.counted]
+        return round(float(counted[0].numbers.sum())) if counted else None
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The columns of each marginal."""
+        return tuple(m.clique for m in self.marginals)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns whose one-way marginal is public."""
+        return frozenset(c for m in self.marginals for c in m.clique)
+
+    def shares(self, columns: Clique) -> Shares | None:
+        """The part of all rows that each cell of some columns has; None where that is not public."""
+        of = next((m for m in self.marginals if columns and set(columns) <= set(m.clique)), None)
+        return None if of is None else of.summed(columns)
+
+
+NO_PUBLIC_MARGINALS = PublicMarginals()
+
+
+class Contradiction(ValueError):
+    """Two public marginals that can't both be true: the position of the later one, and its fault."""
+
+    def __init__(self, position: int, words: str) -> None:
+        """Keep both."""
+        super().__init__(words)
+        self.position = position
+        self.words = words
+
+
+def _agree(i: int, one: PublicMarginal, j: int, other: PublicMarginal) -> None:
+    totals = [m.numbers.sum() for m in (one, other)]
+    if one.counted and other.counted and totals[0] != totals[1]:
+        raise Contradiction(
+            i,
+            f"adds up to {totals[0]:,.0f} rows, and public_marginals[{j}] to {totals[1]:,.0f}: all counts "
+            "are of the same table, so they must have one sum. If they are of another population, give them "
+            "as shares",
+        )
+    shared = tuple(c for c in one.clique if c in other.clique)
+    if shared and float(np.abs(one.summed(shared) - other.summed(shared)).max()) > AGREEMENT:
+        raise Contradiction(
+            i, f"contradicts public_marginals[{j}]: the two have other numbers for {' and '.join(shared)}"
+        )

@@ -38,7 +38,7 @@ from dpsynth.columns.bins import (
     slopes,
 )
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Readings, clipped, drawn_between
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, Edges, NumberSearch
 from dpsynth.columns.declaration import (
     EXPECTED_HELP,
     MISSING_HELP,
@@ -61,7 +61,6 @@ from dpsynth.columns.number_texts import (
     fixed_texts,
     form_of,
 )
-from dpsynth.columns.search import Edges, NumberSearch
 from dpsynth.columns.section import (
     Choice,
     Number,
@@ -87,7 +86,7 @@ class NumericCodec(Codec):
         decimals: decimals of the values.
         integer: true if they are whole numbers.
         form: their format.
-        slopes: slopes of the density of each bin (``bin_density``); empty where all bins are uniform.
+        slopes: slopes of the density of each bin (``bins.slopes``); empty where all bins are uniform.
 
     >>> p = NumericCodec((0.0, 1.0, 2.0, 5.0), decimals=0, integer=True)
     >>> p.labels

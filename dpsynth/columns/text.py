@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.category import Categories
 from dpsynth.columns.codec import INVALID, Codec, Codes, Readings, Texts, readings_of
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, PrefixSearch
 from dpsynth.columns.declaration import (
     EXPECTED_HELP,
     MAX_DOMAIN_SIZE,
@@ -42,7 +42,6 @@ from dpsynth.columns.declaration import (
     value_labels,
 )
 from dpsynth.columns.expression import Kind
-from dpsynth.columns.search import PrefixSearch
 from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Section, Text, Value, Whole, refused
 
 MAX_LENGTH = 64
@@ -196,7 +195,7 @@ class TextCodec(Codec):
     r"""Prefixes of the texts of a pattern, none of them the beginning of another.
 
     Attributes:
-        pattern: see ``text_patterns``.
+        pattern: see ``alphabets``.
         prefixes: one prefix a cell; each begins a text of the pattern.
         other: label of a cell for all texts of the pattern with another prefix. None: they are invalid.
 

@@ -15,10 +15,9 @@ from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.kinds import layout_of
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.public_marginals import PublicMarginals
+from dpsynth.columns.measurement import PublicMarginals, ranges_of_rows
 from dpsynth.columns.rules import Rules, rules_of
 from dpsynth.columns.statistic_kinds import Mean, Quantiles, Sum
-from dpsynth.columns.units_by_rows import ranges_of_rows
 from dpsynth.columns.workload import Workload
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person

@@ -15,14 +15,13 @@ from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, ValueSearch
 from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, check_expected
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import Reference
 from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.layout import FormulaRefused, Layout, companion
 from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, condition_of, rules_of, witness_of
-from dpsynth.columns.search import ValueSearch
 from dpsynth.columns.section import (
     EMPTY,
     Choice,

@@ -22,7 +22,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from dpsynth.columns.codec import INVALID
 from dpsynth.columns.column import Column
-from dpsynth.columns.public_marginals import Contradiction, PublicMarginal, PublicMarginals
+from dpsynth.columns.measurement import Contradiction, PublicMarginal, PublicMarginals
 from dpsynth.columns.section import ColumnName, Number, Section, Text, refused, unrepeated
 from dpsynth.config.source import TableFile
 

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events import ExponentialEvent, SelectionEvent, ThresholdEvent
 from dpsynth.columns.codec import INVALID, Codec, recorded_name
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, NumberSearch
 from dpsynth.columns.number_texts import NumberFormat
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch
 from dpsynth.curator import samplers
 from dpsynth.curator.charging import WORTHLESS, PrivacyFilter
 from dpsynth.curator.journal import Lost

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.units_by_rows import UnitsByRows
+from dpsynth.columns.domain import Compression
+from dpsynth.columns.measurement import UnitsByRows
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator.charging import Exact, PrivacyFilter, Terms
 from dpsynth.curator.distances import CliqueDigests, DistanceQuestions, Distances

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import CalibratedNoise
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
-from dpsynth.columns.sums import Centring, MeasuredSums
+from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import unions
 from dpsynth.curator import samplers
 from dpsynth.curator.charging import WORTHLESS, PrivacyFilter

@@ -24,10 +24,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column, codes_of, domain_of
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique, Domain, cells_of
-from dpsynth.columns.finer_counts import Pieces
-from dpsynth.columns.sums import Centring
+from dpsynth.columns.domain import Clique, Compression, Domain, cells_of
+from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator.counting import added_up, counted
 from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, Room, looked_up, rows_of
 

@@ -18,8 +18,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Observation
 from dpsynth.model.denoising import NOBODY, outside, smoothed
 from dpsynth.model.factor import Array, sum_in_order

@@ -23,8 +23,7 @@ from itertools import combinations
 import numpy as np
 
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import PublicCounts
-from dpsynth.columns.public_marginals import PublicMarginal, PublicMarginals
+from dpsynth.columns.measurement import PublicCounts, PublicMarginal, PublicMarginals
 from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
 from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField
 from dpsynth.model.rounding import Codes, permuted, position_of

@@ -12,17 +12,16 @@ from functools import cached_property
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.bundle.publication import TierAnswers
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.finer_counts import FinerCounts
 from dpsynth.columns.measurement import (
     CombinedCounts,
     Measurement,
     Observation,
     OwnAnswer,
     PublicCounts,
+    UnitsByRows,
     estimated_total,
 )
-from dpsynth.columns.sums import MeasuredSums
-from dpsynth.columns.units_by_rows import UnitsByRows
+from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.model import Denoised, Expansion, estimate, posteriors
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.strategy.reuse_record import PublicUse, Reused

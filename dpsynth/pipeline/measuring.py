@@ -20,12 +20,17 @@ import numpy as np
 from dpsynth.accounting.calibration import Calibration, noise_named
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.finer_counts import FinerCounts
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import ExactTotal, Observation, OwnAnswer, estimated_total, noise_variance
+from dpsynth.columns.measurement import (
+    ExactTotal,
+    Observation,
+    OwnAnswer,
+    UnitsByRows,
+    estimated_total,
+    noise_variance,
+)
 from dpsynth.columns.rules import refuse_unobeyed
-from dpsynth.columns.sums import MeasuredSums
-from dpsynth.columns.units_by_rows import UnitsByRows
+from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError

@@ -26,9 +26,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpsynth.accounting.slices import Slice
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, NumberSearch
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch
 from dpsynth.config import Spec
 from dpsynth.config.source import Source
 from dpsynth.errors import DpsynthError

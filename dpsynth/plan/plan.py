@@ -26,10 +26,9 @@ from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours, PerPeriod, left_unprotected
 from dpsynth.accounting.subsampling import Sampling
-from dpsynth.columns.column import Column, domain_of
+from dpsynth.columns.column import Column, ValueSearch, domain_of
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Examined, noise_variance
-from dpsynth.columns.search import ValueSearch
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person, Promise

@@ -37,9 +37,16 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.columns.codec import Codec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.measurement import Estimates, Measurement
-from dpsynth.columns.sums import MOST_STEPS, Centring, MeasuredSums, Steps, variance_of_unknown
+from dpsynth.columns.sums import (
+    MOST_STEPS,
+    Centring,
+    FinerCounts,
+    MeasuredSums,
+    Pieces,
+    Steps,
+    variance_of_unknown,
+)
 
 Numbers = NDArray[np.float64]
 

@@ -28,10 +28,9 @@ from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.measures import GDP, PURE, Measure, measure_named
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.subsampling import Sampling
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
-from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
+from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.config import Spec
 from dpsynth.config.privacy import Promise
 from dpsynth.errors import ConfigError

@@ -37,7 +37,7 @@ from dpsynth.columns.expression import Call, Expression, references
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.moment_parts import of_parts
 from dpsynth.columns.rules import Rules
-from dpsynth.columns.rules.obedience import satisfied
+from dpsynth.columns.rules.grids import satisfied
 from dpsynth.columns.rules.ranges import MOST_CELLS, Truth, possible
 from dpsynth.errors import DpsynthError
 from dpsynth.statistics.estimates import (

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import noise_named
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.measurement import Observation, error_of_total, estimated_total
-from dpsynth.columns.units_by_rows import UnitsByRows
+from dpsynth.columns.measurement import Observation, UnitsByRows, error_of_total, estimated_total
 
 Numbers = NDArray[np.float64]
 

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column
-from dpsynth.columns.finer_counts import FinerCounts, Pieces
-from dpsynth.columns.sums import Steps
+from dpsynth.columns.sums import FinerCounts, Pieces, Steps
 from dpsynth.statistics import group_figures
 from dpsynth.statistics.estimates import HOLDS, Z95, Numbers, Unbiased, of_two_cells
 from dpsynth.statistics.group_figures import Contents, Estimate, Group

@@ -5,7 +5,7 @@ Invariant: public facts only.
 
 from __future__ import annotations
 
-from dpsynth.columns.public_marginals import PublicMarginals
+from dpsynth.columns.measurement import PublicMarginals
 
 
 def cautions_with_public_marginals(public: PublicMarginals) -> tuple[str, ...]:

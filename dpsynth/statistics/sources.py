@@ -8,9 +8,8 @@ from functools import cached_property
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.finer_counts import FinerCounts
-from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
-from dpsynth.columns.sums import MeasuredSums
+from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, PublicMarginals
+from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.statistics.counted_cells import CountedCells, MeasuredCells, ModelCells, PublicCells
 from dpsynth.statistics.estimates import Marginals, Unbiased
 from dpsynth.statistics.examined_estimates import Distances, ExaminedCells

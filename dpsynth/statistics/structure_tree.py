@@ -21,8 +21,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique
+from dpsynth.columns.domain import Clique, Compression
 from dpsynth.figures import listed
 from dpsynth.page_templates import PairCell, PairMatrix, pair_matrix
 from dpsynth.statistics.exam import Basis

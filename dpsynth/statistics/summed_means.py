@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from dpsynth.columns.column import Column
+from dpsynth.columns.joint_density import Tilt, moved_steps
 from dpsynth.columns.sums import Centring, MeasuredSums, Steps, variance_of_unknown
-from dpsynth.columns.tilts import Tilt, moved_steps
 from dpsynth.statistics.estimates import (
     HOLDS,
     LEAST_ERRORS,

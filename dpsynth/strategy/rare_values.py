@@ -18,8 +18,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.compression import Compression, rare_when_ordered
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain, rare_when_ordered
 from dpsynth.columns.measurement import Observation
 from dpsynth.model.denoising import outside, smoothed
 from dpsynth.strategy.reused_answers import pooled_counts

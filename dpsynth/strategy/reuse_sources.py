@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.amount import Amount, float_up
 from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, domain_of
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique
+from dpsynth.columns.domain import Clique, Compression
 from dpsynth.columns.measurement import Observation, PublicCounts, mean_absolute_error
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, ReleaseEntry

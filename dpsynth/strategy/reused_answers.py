@@ -30,8 +30,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column, domain_of
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Compression, Domain
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import EvidenceCounts, Observation, estimated_total, noise_variance
 from dpsynth.columns.public_schema import public_schema

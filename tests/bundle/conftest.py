@@ -17,11 +17,10 @@ from dpsynth.bundle.row_files import TableFiles, TableWriter
 from dpsynth.bundle.row_source import RowSource
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column, domain_of
-from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Compression
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import Measurement
+from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, Measurement
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS
 from dpsynth.columns.rules import Rules
 from dpsynth.model import Bounds, LeastSquares, MarkovRandomField, Wanted, estimate
 from dpsynth.statistics.sources import Sources

@@ -11,9 +11,9 @@ import pytest
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric import NumericCodec
+from dpsynth.columns.sums import FinerCounts, Pieces
 from dpsynth.model import LeastSquares
 from dpsynth.statistics.finer_quantiles import FinerQuantiles, finer_counts_file, finer_counts_in
 from dpsynth.statistics.grouped_counts import Measure

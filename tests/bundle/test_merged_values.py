@@ -13,7 +13,7 @@ from dpsynth.bundle.explanation import assumption
 from dpsynth.bundle.pages import some_in_words
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Compression
 from dpsynth.statistics.structure_tree import group_labels, largest, merged_columns
 
 CITY = Column("city", CategoryCodec(tuple("abcdefgh")), missing=True)

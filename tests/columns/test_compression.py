@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 
 DOMAIN = Domain({"city": 4, "sex": 2, "age": 3})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.columns.finer_counts import Pieces
 from dpsynth.columns.numeric import NumericCodec
+from dpsynth.columns.sums import Pieces
 
 STEPS = NumericCodec((0.0, 3.0, 4.0, 14.0), 0, integer=True).steps
 

@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.columns.derived import Derived
-from dpsynth.columns.expression import Call, Kind, Literal, Reference, kind_of, parse, references
-from dpsynth.columns.formulas import Operand, value_of
+from dpsynth.columns.expression import (
+    Call,
+    Kind,
+    Literal,
+    Operand,
+    Reference,
+    kind_of,
+    parse,
+    references,
+    value_of,
+)
 from tests.examples import examples
 
 QUICK = examples(400)

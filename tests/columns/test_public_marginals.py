@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.columns.public_marginals import Contradiction, PublicMarginal, PublicMarginals
+from dpsynth.columns.measurement import Contradiction, PublicMarginal, PublicMarginals
 
 
 def known(*columns, numbers, counted=True):

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from dpsynth.columns.category import BooleanCodec
 from dpsynth.columns.codec import Intervals, Truths
 from dpsynth.columns.column import Column
-from dpsynth.columns.expression import MOMENTS
-from dpsynth.columns.formulas import microseconds
+from dpsynth.columns.expression import MOMENTS, microseconds
 from dpsynth.columns.kinds import KINDS
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.public_schema import public_schema

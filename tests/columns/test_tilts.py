@@ -8,8 +8,8 @@ import pytest
 
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
+from dpsynth.columns.joint_density import Tilt, tilted
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.tilts import Tilt, tilted
 
 SITE = Column("site", CategoryCodec(("A", "B")), missing=False)
 ROWS = 5000

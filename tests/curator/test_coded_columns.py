@@ -14,10 +14,9 @@ import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import CategoryCodec
-from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
+from dpsynth.columns.column import Column, NumberSearch
+from dpsynth.columns.domain import Compression
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch
 from dpsynth.columns.sums import Centring
 from dpsynth.curator import load_rows
 from dpsynth.curator.rows import coded_columns

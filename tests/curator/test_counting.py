@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.columns import workload as clique_unions
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.curator import counting
 from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable

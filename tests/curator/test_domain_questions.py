@@ -17,11 +17,10 @@ from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.codec import INVALID
-from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
+from dpsynth.columns.column import Column, NumberSearch, PrefixSearch, ValueSearch
+from dpsynth.columns.domain import Compression
 from dpsynth.columns.number_texts import NumberFormat
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.text import TextCodec
 from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, load_table, samplers, table
 from dpsynth.curator import domain_questions as seeking

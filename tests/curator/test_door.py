@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from dpsynth.accounting.events import ExponentialEvent, SelectionEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.curator import Curator, Entry, Journal, Terms, samplers
 from dpsynth.curator.distances import FARTHEST
 from dpsynth.curator.journal import LOST

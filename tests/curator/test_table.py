@@ -9,8 +9,7 @@ import pytest
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring
 from dpsynth.curator import counting, load_rows, load_table

@@ -18,13 +18,11 @@ import pytest
 from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
-from dpsynth.columns.column import Column
-from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.column import Column, NumberSearch, ValueSearch
 from dpsynth.columns.finished_table import CodedRows, FinishedTable
 from dpsynth.columns.number_texts import PLAIN
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch, ValueSearch
-from dpsynth.columns.sums import Centring
+from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows, samplers
 from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.plan.questions import Door

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Compression, Domain
 from dpsynth.curator import Curator, Journal, Terms
 from dpsynth.curator.table import PrivateTable
 from dpsynth.wings.proof.audit.observed_door import Transcript, observers

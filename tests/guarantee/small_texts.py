@@ -13,9 +13,8 @@ from itertools import combinations_with_replacement
 import pyarrow as pa
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, NumberSearch
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch
 from dpsynth.curator import Curator, Terms, load_table
 from dpsynth.curator.table import PrivateTable
 from tests.guarantee.small_tables import Notes

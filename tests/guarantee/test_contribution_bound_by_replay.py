@@ -15,7 +15,7 @@ import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.column import domain_of
-from dpsynth.columns.units_by_rows import UnitsByRows, ranges_of_rows
+from dpsynth.columns.measurement import UnitsByRows, ranges_of_rows
 from dpsynth.config import compiled
 from dpsynth.curator.loaded_rows import LoadedRows
 from dpsynth.errors import DpsynthError

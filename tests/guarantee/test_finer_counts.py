@@ -10,7 +10,7 @@ import pytest
 from dpsynth.accounting.measures import PURE, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.sums import Pieces
 from dpsynth.curator import Curator, Terms
 from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.curator.table import PrivateTable

@@ -25,15 +25,12 @@ from dpsynth.accounting.events import GaussianEvent, SelectionEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
-from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.finer_counts import Pieces
+from dpsynth.columns.column import Column, NumberSearch, ValueSearch
+from dpsynth.columns.domain import Clique, Compression, Domain
 from dpsynth.columns.finished_table import CodedRows, FinishedTable
 from dpsynth.columns.number_texts import PLAIN
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch, ValueSearch
-from dpsynth.columns.sums import MOST_STEPS, Centring
+from dpsynth.columns.sums import MOST_STEPS, Centring, Pieces
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, samplers
 from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.curator.table import PrivateTable, Texts

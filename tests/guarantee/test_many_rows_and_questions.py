@@ -24,12 +24,9 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.slices import Slice
 from dpsynth.columns.category import CategoryCodec
-from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
-from dpsynth.columns.finer_counts import Pieces
-from dpsynth.columns.search import ValueSearch
-from dpsynth.columns.sums import Centring
+from dpsynth.columns.column import Column, ValueSearch
+from dpsynth.columns.domain import Compression, Domain
+from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator import Curator, Journal, Terms, counting, samplers
 from dpsynth.curator.samplers import chances_at
 from dpsynth.curator.table import PrivateTable, Texts

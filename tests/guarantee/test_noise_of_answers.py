@@ -10,8 +10,7 @@ import pytest
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.finer_counts import Pieces
-from dpsynth.columns.sums import Centring
+from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator import Curator, Terms, samplers
 from dpsynth.curator.journal import Entry
 from dpsynth.curator.table import PrivateTable

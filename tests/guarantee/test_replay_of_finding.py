@@ -18,9 +18,8 @@ from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.text import TextCodec
 from dpsynth.curator import Journal, Terms, load_table, loaded_rows, samplers
 from dpsynth.curator import domain_questions as seeking

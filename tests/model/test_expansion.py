@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, FitOptions, LeastSquares, estimate, load, refits, sample, save
 from dpsynth.model.denoising import smoothed

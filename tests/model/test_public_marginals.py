@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Measurement
-from dpsynth.columns.public_marginals import PublicMarginal, PublicMarginals
+from dpsynth.columns.measurement import Measurement, PublicMarginal, PublicMarginals
 from dpsynth.model import estimate, public_counts, raked, raked_rows, sample
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})

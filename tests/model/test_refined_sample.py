@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Bounds, Expansion, TableCounts, Wanted, estimate, posteriors, refined_rows, sample
 from dpsynth.model.denoising import denoised_answers

@@ -17,7 +17,7 @@ import pytest
 
 import dpsynth
 from dpsynth.cli.plan_command import describe
-from dpsynth.columns.compression import rare_when_ordered
+from dpsynth.columns.domain import rare_when_ordered
 from dpsynth.config import compiled, from_mapping, load
 from dpsynth.curator.samplers import add_gaussian
 from dpsynth.pipeline.forecast import forecast

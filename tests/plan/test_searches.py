@@ -8,9 +8,8 @@ import pytest
 
 from dpsynth.accounting.calibration import selection_within, threshold_within
 from dpsynth.accounting.measures import PURE
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import DOMAIN_SHARE, LEAST_DOMAIN_SHARE, Found, make_plan

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.config.structure import METHODS
 from dpsynth.model import load

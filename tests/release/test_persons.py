@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import dpsynth
-from dpsynth.columns.units_by_rows import ranges_of_rows
+from dpsynth.columns.measurement import ranges_of_rows
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import samplers
 from dpsynth.errors import Interrupted

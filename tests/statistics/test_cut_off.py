@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours, PerPeriod
-from dpsynth.columns.measurement import noise_variance
-from dpsynth.columns.units_by_rows import UnitsByRows, ranges_of_rows
+from dpsynth.columns.measurement import UnitsByRows, noise_variance, ranges_of_rows
 from dpsynth.statistics.cut_off import CutOff, Kept
 from tests.thinned import some
 

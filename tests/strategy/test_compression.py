@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsynth.columns.compression import rare_when_ordered
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Domain, rare_when_ordered
 from dpsynth.columns.measurement import Measurement
 from dpsynth.strategy.rare_values import Ordered, rare_groups
 

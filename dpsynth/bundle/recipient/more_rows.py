@@ -34,10 +34,9 @@ from dpsynth.bundle.recipient.query import QuestionRefused, checked_condition
 from dpsynth.bundle.row_files import SUFFIXES, row_file
 from dpsynth.bundle.row_source import PIECE, RowSource
 from dpsynth.columns.column import Column
-from dpsynth.columns.expression import Call, Expression, Literal, Reader, Reference
-from dpsynth.columns.formulas import Operand
+from dpsynth.columns.expression import Call, Expression, Literal, Operand, Reader, Reference
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.rules.obedience import true_rows
+from dpsynth.columns.rules.grids import true_rows
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.model import ImpossibleEvidence
 from dpsynth.statistics.counted_cells import condition_of

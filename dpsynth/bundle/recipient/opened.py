@@ -29,13 +29,11 @@ from dpsynth.bundle.row_files import table_names
 from dpsynth.bundle.row_source import RowSource, load_row_source
 from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.finer_counts import FinerCounts
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import Observation
-from dpsynth.columns.public_marginals import PublicMarginals
+from dpsynth.columns.measurement import Observation, PublicMarginals
 from dpsynth.columns.public_schema import UnknownColumn
 from dpsynth.columns.rules import RuleRefused, Rules, rules_of
-from dpsynth.columns.sums import MeasuredSums
+from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.errors import ModelFileError
 from dpsynth.model import Expansion, LeastSquares, MarkovRandomField, load, public_counts
 from dpsynth.statistics import exam, finer_quantiles

@@ -55,8 +55,7 @@ from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Call, Expression, Literal, Reader, Reference
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.moment_parts import of_parts
-from dpsynth.columns.rules.reading import check_condition
-from dpsynth.columns.rules.rule import RuleRefused
+from dpsynth.columns.rules.rule import RuleRefused, check_condition
 from dpsynth.errors import ConfigError, DpsynthError, spelt_out
 from dpsynth.model import MarkovRandomField
 from dpsynth.statistics.counted_cells import (

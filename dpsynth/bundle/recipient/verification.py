@@ -79,8 +79,7 @@ from dpsynth.bundle.signature import (
 )
 from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.measurement import Examined, Kind, NoisyDistances
-from dpsynth.columns.units_by_rows import UnitsByRows
+from dpsynth.columns.measurement import Examined, Kind, NoisyDistances, UnitsByRows
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.statistics.exam import Basis, Exam

@@ -2,11 +2,9 @@
 
 from dpsynth.columns.rules.checking import Checks, Unobeyed, Witness, witness_of
 from dpsynth.columns.rules.drawing import Drawing, RuledRows, Tied, obeying, refuse_unobeyed
-from dpsynth.columns.rules.grids import grids_of, zeros_of
-from dpsynth.columns.rules.reading import condition_of, rules_of
+from dpsynth.columns.rules.grids import Enforcement, enforcement_of, grids_of, zeros_of
 from dpsynth.columns.rules.repair import RuleRepairs
-from dpsynth.columns.rules.rule import RuleRefused, Rules
-from dpsynth.columns.rules.ways import Enforcement, enforcement_of
+from dpsynth.columns.rules.rule import RuleRefused, Rules, condition_of, rules_of
 
 __all__ = [
     "Checks",

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.codec import Codes, Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived, rounded
-from dpsynth.columns.expression import Call, Expression, Reference, references
-from dpsynth.columns.formulas import Operand, value_of
+from dpsynth.columns.expression import Call, Expression, Operand, Reference, references, value_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules.grids import DEPENDS, VIOLATED, Grid, grids_of
 from dpsynth.columns.rules.rule import Condition, Rules, Sum

@@ -43,14 +43,12 @@ from numpy.typing import NDArray
 from dpsynth.columns.codec import Codes, Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.expression import MOMENTS, references
-from dpsynth.columns.formulas import microseconds
+from dpsynth.columns.expression import MOMENTS, microseconds, references
 from dpsynth.columns.layout import DrawnRows, Layout
 from dpsynth.columns.moment_parts import measured_parts, part_name
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.rules.checking import Arrays, Bad, Checks, Witness, witness_of
-from dpsynth.columns.rules.grids import NONE, Marginal, partners_of
-from dpsynth.columns.rules.obedience import Obedience, columns_of
+from dpsynth.columns.rules.grids import NONE, Marginal, Obedience, columns_of, partners_of
 from dpsynth.columns.rules.repair import Integers, RuleRepairs, repaired
 from dpsynth.columns.rules.rule import Rules, Sum, Tie
 from dpsynth.errors import DpsynthError

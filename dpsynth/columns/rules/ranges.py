@@ -31,19 +31,22 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import (
     COMPARISONS,
+    LARGEST,
     MOMENTS,
     MOST_DECIMALS,
     SPANS,
     Expression,
     Kind,
     Literal,
+    Operand,
     Reference,
     kind_of,
+    microseconds,
     moment_of,
     references,
+    value_of,
     whole_literal,
 )
-from dpsynth.columns.formulas import LARGEST, Operand, microseconds, value_of
 from dpsynth.columns.layout import Layout
 
 Array = NDArray[np.float64]

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.codec import Codes
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.rules.obedience import Mask, Obedience, Part, broken_in, columns_of
+from dpsynth.columns.rules.grids import Mask, Obedience, Part, broken_in, columns_of
 
 Integers = Mapping[str, NDArray[np.integer]]
 

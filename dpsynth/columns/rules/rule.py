@@ -1,4 +1,4 @@
-"""Rules of a configuration that every synthetic row obeys.
+"""Rules of a configuration that every synthetic row obeys, read from their texts.
 
 A rule is one of three. A condition is a formula that no row may make false. A sum is a number that is
 computed from others. A tie gives each value of a column one value of another.
@@ -6,18 +6,34 @@ computed from others. A tie gives each value of a column one value of another.
 Missing cells are treated as in an SQL CHECK: a comparison with a missing cell is neither true nor false, and
 a rule is obeyed if it isn't false. So a rule about missing cells uses ``is missing``.
 
-Invariant: rules come from the configuration alone; the private table is never read for them.
+Invariant: rules come from the configuration alone; the private table is never read for them. Each rule that
+was read can be enforced by itself, in any rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.expression import Expression, references
+from dpsynth.columns.expression import (
+    MOST_DECIMALS,
+    Call,
+    Expression,
+    Kind,
+    Literal,
+    Reference,
+    kind_of,
+    parse,
+    references,
+    whole_literal,
+)
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.moment_parts import of_parts, parts_of
 
 
 @dataclass(frozen=True)
@@ -143,3 +159,254 @@ class Rules:
     def named(self) -> tuple[str, ...]:
         """Modelled columns of all rules."""
         return tuple(dict.fromkeys(c for i in range(len(self.written)) for c in self.columns(i)))
+
+
+_NAME = r"(?:`([^`]+)`|([^\W\d]\w*))"
+_TIE = re.compile(rf"\s*{_NAME}\s*(<->|\bdetermines\b)\s*{_NAME}\s*")
+
+
+def rules_of(written: Sequence[str], layout: Layout) -> Rules:
+    """The rules in some texts about a table.
+
+    Raises:
+        RuleRefused: one of them can't be enforced. If all of them can be together, is found by ``witness``.
+    """
+    parts = layout.named
+    conditions: list[Condition] = []
+    sums: dict[str, Sum] = {}
+    ties: list[Tie] = []
+    for number, text in enumerate(written):
+        tie = _TIE.fullmatch(text)
+        if tie is not None:
+            a, b, sign, c, d = tie.groups()
+            ties.append(_tied(Tie(number, a or b, c or d, sign == "<->"), parts))
+            continue
+        if "<->" in text:
+            raise RuleRefused(
+                number, "needs one column on each side of <->; ` ` stand around a name of words"
+            )
+        found = _checked(number, text, layout, parts)
+        if isinstance(found, Condition):
+            conditions.append(found)
+        elif found.target in sums:
+            words = f"computes '{found.target}' a second time; write it for one of its parts"
+            raise RuleRefused(number, words)
+        else:
+            sums[found.target] = found
+    for tied in ties:
+        for name in (tied.left, tied.right):
+            if name in sums:
+                raise RuleRefused(tied.number, f"ties '{name}', which another rule computes")
+    return Rules(tuple(written), tuple(conditions), tuple(_in_turn(layout, sums)), _in_order(ties))
+
+
+def _tied(tie: Tie, parts: Mapping[str, object]) -> Tie:
+    for name in (tie.left, tie.right):
+        _known(tie.number, name, parts)
+        column = parts[name]
+        if not isinstance(column, Column):
+            words = f"ties '{name}', which is computed; tie the columns that it is computed from"
+            raise RuleRefused(tie.number, words)
+        if column.part_of or parts_of(column):
+            words = f"ties '{name}', of which parts are measured; leave out parts of that column"
+            raise RuleRefused(tie.number, words)
+    if tie.left == tie.right:
+        raise RuleRefused(tie.number, "ties a column to itself")
+    return tie
+
+
+def _known(number: int, name: str, parts: Mapping[str, object]) -> None:
+    if name not in parts:
+        words = f"names '{name}', which is no column of the synthetic table"
+        raise RuleRefused(number, words, name, parts)
+    if not isinstance(parts[name], Column | Derived):
+        raise RuleRefused(number, f"names '{name}', an identifier: its values are made up and mean nothing")
+
+
+def condition_of(text: str, layout: Layout) -> Expression:
+    """The rule in a text, to be asked of rows rather than enforced: a comparison of columns' own values.
+
+    Raises:
+        RuleRefused: it is no rule, or names a column that is not read from the table.
+    """
+    formula = _parsed(0, text)
+    read = {part.name: part for part in layout.parts if isinstance(part, Column)}
+    for name in references(formula):
+        _known(0, name, read)
+    check_condition(0, formula, layout)
+    return formula
+
+
+def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]) -> Condition | Sum:
+    formula = of_parts(_parsed(number, text), parts)
+    check_condition(number, formula, layout)
+    return _sum_of(number, formula, layout.kinds, parts) or Condition(number, formula)
+
+
+def _parsed(number: int, text: str) -> Expression:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise RuleRefused(number, str(error)) from None
+
+
+def check_condition(number: int, formula: Expression, layout: Layout) -> None:
+    """Refuse a formula that is no condition on rows of a table.
+
+    Args:
+        number: its place among the rules, for the refusal.
+        formula: the formula.
+        layout: the layout of the table.
+
+    Raises:
+        RuleRefused: it names no column, or an unknown one, compares a column with a value that it doesn't
+            have, or comes to something else than a truth.
+    """
+    parts = layout.named
+    for name in references(formula):
+        _known(number, name, parts)
+    try:
+        kind = kind_of(formula, layout.kinds)
+    except ValueError as error:
+        raise RuleRefused(number, str(error)) from None
+    if kind.word != "truth":
+        raise RuleRefused(number, f"comes to a {kind.word}; it must be a comparison")
+    if not any(True for _ in references(formula)):
+        raise RuleRefused(number, "names no column")
+    _values_declared(number, formula, parts)
+
+
+def _values_declared(number: int, formula: Expression, parts: Mapping[str, object]) -> None:
+    """Refuse a comparison of a column of listed values with a text that isn't in the list."""
+    if not isinstance(formula, Call):
+        return
+    for part, other in zip(formula.operands, reversed(formula.operands), strict=True):
+        column = parts.get(part.column) if isinstance(part, Reference) else None
+        if (
+            isinstance(column, Column)
+            and column.search is None
+            and column.codec.closed
+            and isinstance(other, Literal)
+            and isinstance(other.value, str)
+            and formula.operation in ("==", "!=")
+            and other.value not in column.codec.labels
+        ):
+            words = f"compares '{column.name}' with '{other.value}', which is none of its values"
+            raise RuleRefused(number, words, other.value, column.codec.labels)
+    for operand in formula.operands:
+        _values_declared(number, operand, parts)
+
+
+def _sum_of(
+    number: int, formula: Expression, kinds: Mapping[str, Kind], parts: Mapping[str, object]
+) -> Sum | None:
+    """The sum of a formula, if it is an equation for one column of numbers.
+
+    Raises:
+        RuleRefused: the column has fewer decimals than its computed value.
+    """
+    if not isinstance(formula, Call) or formula.operation != "==":
+        return None
+    for target, value in (formula.operands, formula.operands[::-1]):
+        column = parts.get(target.column) if isinstance(target, Reference) else None
+        if (
+            not isinstance(column, Column)
+            or not column.codec.continuous
+            or not any(True for _ in references(value))
+        ):
+            continue
+        decimals, able = _decimals(value, kinds), column.codec.kind.decimals
+        if decimals is None or decimals > able:
+            many = "any number of" if decimals is None else f"up to {decimals}"
+            raise RuleRefused(
+                number,
+                f"comes to a number of {many} decimals, and '{column.name}' has {able}; "
+                f"write {column.name} == round(..., {able})",
+            )
+        return Sum(number, column.name, value)
+    return None
+
+
+def _decimals(formula: Expression, kinds: Mapping[str, Kind]) -> int | None:
+    """Largest number of decimals of a number; None if it is unlimited."""
+    if not isinstance(formula, Call):
+        return kind_of(formula, kinds).decimals
+    name, operands = formula.operation, formula.operands
+    if name == "round":
+        return whole_literal(operands[1], "round", MOST_DECIMALS)
+    numbers = [_decimals(o, kinds) for o in operands if kind_of(o, kinds).word == "number"]
+    if name == "/" or None in numbers:
+        return None
+    known = [n for n in numbers if n is not None]
+    return sum(known) if name == "*" else max(known, default=0)
+
+
+def _in_turn(layout: Layout, sums: Mapping[str, Sum]) -> Iterator[Sum | Derived]:
+    """Sums and derived columns, each after the columns from which it is computed.
+
+    Raises:
+        RuleRefused: a sum is computed from itself, directly or through other columns.
+    """
+    derived = {part.name: part for part in layout.parts if isinstance(part, Derived)}
+    waiting: dict[str, Sum | Derived] = {**derived, **sums}
+    known = layout.named.keys() - waiting.keys()
+    while waiting:
+        ready = [name for name, turn in waiting.items() if known.issuperset(references(turn.formula))]
+        if not ready:
+            stuck = next(turn for turn in waiting.values() if isinstance(turn, Sum))
+            words = f"computes '{stuck.target}' from itself, by way of the columns that it names"
+            raise RuleRefused(stuck.number, words)
+        # What is computed from few columns, to many values, leaves least room to what else they are part of.
+        for name in sorted(ready, key=lambda name: _room(waiting[name], layout)):
+            known.add(name)
+            yield waiting.pop(name)
+
+
+def _room(turn: Sum | Derived, layout: Layout) -> tuple[int, int]:
+    """Number of columns that a sum is computed from, and minus the cells of its own."""
+    own = layout.named[turn.target] if isinstance(turn, Sum) else None
+    return len({*references(turn.formula)}), -own.size if isinstance(own, Column) else 0
+
+
+def _in_order(ties: Sequence[Tie]) -> tuple[Tie, ...]:
+    """Ties in a direction in which no column is decided twice, each after the tie of its left column.
+
+    Raises:
+        RuleRefused: a column would be decided twice, or by itself.
+    """
+    part: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        while part.get(name, name) != name:
+            name = part[name]
+        return name
+
+    for tie in ties:
+        if top(tie.left) == top(tie.right):
+            words = f"ties '{tie.right}' to '{tie.left}' in a second way; remove one"
+            raise RuleRefused(tie.number, f"{words} (a <-> b says both directions)")
+        part[top(tie.right)] = top(tie.left)
+    decided: dict[str, Tie] = {}
+    for tie in ties:
+        if not tie.both:
+            _decide(tie, decided)
+    # A tie that holds both ways starts at a column that is decided, if there is one.
+    waiting = [tie for tie in ties if tie.both]
+    reached = list(decided)
+    while waiting:
+        tie = next((t for t in waiting if t.left in reached or t.right in reached), waiting[0])
+        waiting.remove(tie)
+        left, right = (tie.left, tie.right) if tie.right not in reached else (tie.right, tie.left)
+        _decide(Tie(tie.number, left, right, both=True), decided)
+        reached += [left, right]
+    found: list[Tie] = []
+    while decided:
+        ready = [right for right, tie in decided.items() if tie.left not in decided]
+        found += [decided.pop(right) for right in ready]
+    return tuple(found)
+
+
+def _decide(tie: Tie, decided: dict[str, Tie]) -> None:
+    if tie.right in decided:
+        raise RuleRefused(tie.number, f"decides '{tie.right}', which another rule decides already")
+    decided[tie.right] = tie

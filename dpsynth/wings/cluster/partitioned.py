@@ -33,10 +33,8 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, domain_of
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.finer_counts import Pieces
-from dpsynth.columns.sums import Centring
+from dpsynth.columns.domain import Clique, Compression, Domain
+from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.config.files.form import FileForm
 from dpsynth.config.files.opening import ParquetPart
 from dpsynth.config.files.place import Place

@@ -29,8 +29,7 @@ from dpsynth.accounting.events import LOCAL_REPORTS, Guarantee
 from dpsynth.accounting.measures import PURE
 from dpsynth.bundle import Publication, commit, write_public
 from dpsynth.columns.column import Column
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Compression, Domain
 from dpsynth.columns.measurement import RANDOMISED, CombinedCounts, Measurement, OwnAnswer
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config import CompiledSpec, Spec

@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 from dpsynth.bundle.recipient import open_bundle, query
 from dpsynth.bundle.recipient.query import QuestionRefused, _interval, _rows, question_in
 from dpsynth.columns.column import Column, domain_of
-from dpsynth.columns.finer_counts import FinerCounts, Pieces
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import EvidenceCounts
+from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, EvidenceCounts
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.public_marginals import NO_PUBLIC_MARGINALS
 from dpsynth.columns.rules import Rules
+from dpsynth.columns.sums import FinerCounts, Pieces
 from dpsynth.errors import DpsynthError
 from dpsynth.model import LeastSquares
 from dpsynth.statistics.counted_cells import MeasuredCells, condition_of

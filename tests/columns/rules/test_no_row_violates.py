@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dpsynth.columns.rules import Checks, drawing, obeying, reading, rules_of
+from dpsynth.columns.rules import Checks, drawing, obeying, rules_of
 from dpsynth.columns.rules import drawing as solving
+from dpsynth.columns.rules import rule as reading
 from dpsynth.columns.rules.grids import NONE, OBEYED, VIOLATED
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError

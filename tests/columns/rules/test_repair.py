@@ -5,7 +5,7 @@ import pytest
 
 from dpsynth.columns.rules import Drawing, Tied, drawing, repair, rules_of
 from dpsynth.columns.rules.drawing import Finer
-from dpsynth.columns.rules.obedience import Obedience, broken_in
+from dpsynth.columns.rules.grids import Obedience, broken_in
 from dpsynth.config import compiled
 from tests.columns.rules.tables import any_codes, any_marginal, spec_of
 from tests.thinned import some
@@ -194,7 +194,7 @@ def test_rules_over_rows_close_the_cells_that_their_tables_close(rule, monkeypat
     rng = np.random.default_rng(0)
     codes, rules = any_codes(layout, rng)(400), rules_of([rule], layout)
     (table,) = Obedience(rules, layout).parts
-    monkeypatch.setattr("dpsynth.columns.rules.obedience._MOST_CELLS", 0)
+    monkeypatch.setattr("dpsynth.columns.rules.grids._MOST_CELLS", 0)
     (rows,) = Obedience(rules, layout).parts
     assert table.closed is not None and rows.closed is None
     for moving in (None, *table.columns):

@@ -1,9 +1,8 @@
 """Columns whose places are to be found."""
 
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, NumberSearch, Search
 from dpsynth.columns.number_texts import PLAIN
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch, Search
 
 
 def sought(search: Search, **more) -> Column:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsynth.columns.search import PrefixSearch, ValueSearch
+from dpsynth.columns.column import PrefixSearch, ValueSearch
 from dpsynth.strategy import discovery as partitions
 from dpsynth.strategy.discovery import private_prefixes, private_values
 from dpsynth.testing import FakeDoor

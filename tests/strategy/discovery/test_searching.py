@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.columns.codec import INVALID
-from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
+from dpsynth.columns.column import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.text import alphabets, texts_of
 from dpsynth.plan.spending import planned_searches
 from dpsynth.strategy import discovery as searches_module

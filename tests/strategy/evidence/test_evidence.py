@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, LeastSquares, Triangulation, estimate
 from dpsynth.strategy.reused_answers import MOST_AFTER, Answered, Drift, ReusedAnswers, within

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.columns.compression import Compression
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, estimate
 from dpsynth.strategy.reused_answers import Answered, ReusedAnswers

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.columns.compression import Compression
+from dpsynth.columns.domain import Compression
 from dpsynth.config import Spec, compiled
 from dpsynth.config.files import FileForm
 from dpsynth.curator import Room, UnitSample, load_rows, read_cells

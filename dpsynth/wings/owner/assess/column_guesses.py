@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.codec import INVALID
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, NumberSearch
 from dpsynth.columns.number_texts import numbers_of, parse_numbers
-from dpsynth.columns.search import NumberSearch
 from dpsynth.config.files.form import FileForm
 from dpsynth.curator.units import Person, nobody, unit_codes
 from dpsynth.wings.owner.assess.column_names import names_a_person

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Intervals
-from dpsynth.columns.column import Column
-from dpsynth.columns.search import PrefixSearch
+from dpsynth.columns.column import Column, PrefixSearch
 from dpsynth.wings.owner.assess.relations import FEWEST, SHARE, Candidate, apart, written
 from dpsynth.wings.owner.assess.row_sample import TypedRows
 

@@ -24,8 +24,7 @@ import pyarrow as pa
 import yaml
 
 from dpsynth.columns.codec import Reading
-from dpsynth.columns.column import Column
-from dpsynth.columns.search import NumberSearch
+from dpsynth.columns.column import Column, NumberSearch
 from dpsynth.config.files.form import WIDE, FileForm
 from dpsynth.config.files.opening import opened
 from dpsynth.config.files.place import Place

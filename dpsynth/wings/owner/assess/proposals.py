@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from dpsynth.columns.formulas import value_of
+from dpsynth.columns.expression import value_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, Witness, rules_of, witness_of
 from dpsynth.columns.rules.rule import Condition, Sum, Tie

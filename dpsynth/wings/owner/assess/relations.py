@@ -21,8 +21,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.expression import Call, Reference
-from dpsynth.columns.formulas import microseconds, value_of
+from dpsynth.columns.expression import Call, Reference, microseconds, value_of
 from dpsynth.wings.owner.assess.row_sample import Numbers, TypedRows, as_numbers
 
 SHARE = 0.995

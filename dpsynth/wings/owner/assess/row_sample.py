@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.codec import Codec, Reading
-from dpsynth.columns.column import Column
-from dpsynth.columns.expression import references
-from dpsynth.columns.formulas import LARGEST, Operand
+from dpsynth.columns.column import Column, NumberSearch, PrefixSearch, ValueSearch
+from dpsynth.columns.expression import LARGEST, Operand, references
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.text import TextCodec
 from dpsynth.curator.units import nobody, unit_codes
 

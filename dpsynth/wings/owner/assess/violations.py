@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsynth.columns.column import Column
-from dpsynth.columns.expression import references
-from dpsynth.columns.formulas import Operand, value_of
+from dpsynth.columns.expression import Operand, references, value_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.rules import Checks, RuleRefused, rules_of
