@@ -38,8 +38,7 @@ from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import samplers
 from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.wings.proof.audit.losses import CONFIDENCE, LowerBound, lower_bound
-from dpsynth.wings.proof.audit.observed_door import Asked, Transcript
-from dpsynth.wings.proof.audit.replay import observe, replay
+from dpsynth.wings.proof.audit.replay import Asked, Transcript, observe, replay
 
 COLUMNS = ("one", "two", "three")
 ROWS_A_VALUE = {"row": 100, "person": 400}

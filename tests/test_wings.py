@@ -102,5 +102,5 @@ def test_no_wing_is_loaded_by_what_needs_none(place: Path, words: list[str]) -> 
     asked = run(place, told, *words, without=False)
     loaded = asked.stdout.splitlines()[-1]
     # A run asks the owner's wing if this table was checked, and the wing of proof for two files.
-    used = ["owner.checked_mark", "proof.croissant", "proof.dataset_page"] if words[0] == "run" else []
+    used = ["owner.checked_mark", "proof.catalogues", "proof.dataset_page"] if words[0] == "run" else []
     assert loaded == str([f"dpsynth.wings.{name}" for name in used]), asked.stderr

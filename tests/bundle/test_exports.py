@@ -13,7 +13,7 @@ import pytest
 
 from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle.manifest import Manifest
-from dpsynth.wings.proof.registry import FROM_THE_CURATOR, registry_entry
+from dpsynth.wings.proof.catalogues import FROM_THE_CURATOR, registry_entry
 from tests.wings.owner.assess.test_check_command import called
 
 SECTIONS = {

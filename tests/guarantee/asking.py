@@ -11,7 +11,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Clique, Compression, Domain
 from dpsynth.curator import Curator, Journal, Terms
 from dpsynth.curator.table import PrivateTable
-from dpsynth.wings.proof.audit.observed_door import Transcript, observers
+from dpsynth.wings.proof.audit.replay import Transcript, observers
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 PAIRS: list[Clique] = [("a", "b"), ("a", "c"), ("b", "c")]

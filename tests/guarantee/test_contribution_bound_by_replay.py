@@ -24,8 +24,7 @@ from dpsynth.pipeline.measuring import Stage
 from dpsynth.plan.plan import Found, make_plan
 from dpsynth.strategy import strategy_of
 from dpsynth.strategy.discovery import contribution_bound, noise_per_row
-from dpsynth.wings.proof.audit.observed_door import Transcript
-from dpsynth.wings.proof.audit.replay import faults
+from dpsynth.wings.proof.audit.replay import Transcript, faults
 from tests.guarantee.wild_tables import (
     NOISES,
     RELATIONS,

@@ -23,8 +23,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, distances
 from dpsynth.curator.marginals import ExactCounts
 from dpsynth.errors import DpsynthError
-from dpsynth.wings.proof.audit.observed_door import Transcript
-from dpsynth.wings.proof.audit.replay import faults
+from dpsynth.wings.proof.audit.replay import Transcript, faults
 from tests.guarantee import asking
 from tests.guarantee.asking import Rows, observed
 from tests.guarantee.draws import watched_draws

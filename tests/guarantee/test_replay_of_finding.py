@@ -27,8 +27,7 @@ from dpsynth.curator import table as table_module
 from dpsynth.curator.door import Curator
 from dpsynth.curator.table import Texts
 from dpsynth.errors import DpsynthError
-from dpsynth.wings.proof.audit.observed_door import Asked, Transcript, observers
-from dpsynth.wings.proof.audit.replay import faults, gaps
+from dpsynth.wings.proof.audit.replay import Asked, Transcript, faults, gaps, observers
 from tests.examples import cases
 from tests.guarantee.draws import watched_draws
 from tests.thinned import some, thinned

@@ -18,8 +18,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import loaded_rows
 from dpsynth.pipeline import inputs
 from dpsynth.pipeline import spine as pipeline
-from dpsynth.wings.proof.audit.observed_door import Transcript
-from dpsynth.wings.proof.audit.replay import faults, gaps
+from dpsynth.wings.proof.audit.replay import Transcript, faults, gaps
 from tests.examples import cases
 from tests.guarantee.wild_tables import (
     MAX_ROWS,

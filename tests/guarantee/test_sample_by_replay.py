@@ -12,8 +12,7 @@ import pytest
 from dpsynth.config import Spec
 from dpsynth.curator import UnitSample
 from dpsynth.curator.rows.coded_columns import CodedColumns
-from dpsynth.wings.proof.audit.observed_door import Transcript
-from dpsynth.wings.proof.audit.replay import observe
+from dpsynth.wings.proof.audit.replay import Transcript, observe
 from tests.guarantee.wild_tables import (
     FAR,
     Row,

@@ -12,8 +12,7 @@ from dpsynth.config import Spec
 from dpsynth.curator import Curator
 from dpsynth.errors import DpsynthError
 from dpsynth.strategy import auto
-from dpsynth.wings.proof.audit.observed_door import Transcript
-from dpsynth.wings.proof.audit.replay import observe
+from dpsynth.wings.proof.audit.replay import Transcript, observe
 from tests.examples import cases
 from tests.guarantee.test_every_strategy_by_replay import findings, journal_of
 from tests.guarantee.wild_tables import (

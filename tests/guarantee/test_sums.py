@@ -17,8 +17,7 @@ from dpsynth.columns.domain import Domain
 from dpsynth.columns.sums import Centring
 from dpsynth.curator import Curator, Terms
 from dpsynth.curator.table import PrivateTable
-from dpsynth.wings.proof.audit.observed_door import Transcript
-from dpsynth.wings.proof.audit.replay import observe
+from dpsynth.wings.proof.audit.replay import Transcript, observe
 from tests.examples import cases
 from tests.guarantee.small_tables import NEIGHBOURS, TERMS, Notes, Table, drawn_upon, excesses
 from tests.guarantee.wild_tables import base_table, found_on, neighbours, privacy_of, spec_for, write

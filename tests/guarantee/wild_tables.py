@@ -9,8 +9,7 @@ from pathlib import Path
 
 from dpsynth.config import Spec, from_mapping
 from dpsynth.errors import DpsynthError
-from dpsynth.wings.proof.audit.observed_door import Transcript
-from dpsynth.wings.proof.audit.replay import faults, observe, replay
+from dpsynth.wings.proof.audit.replay import Transcript, faults, observe, replay
 
 HEADER = ("who", "age", "pay", "city", "well", "note")
 MORE = tuple(f"more{i}" for i in range(6))

@@ -7,16 +7,16 @@ _HERE = "dpsynth.wings.proof"
 WING = Wing(
     title="Why to trust a release",
     commands={
-        "explain": f"{_HERE}.explain_command:explain",
-        "attack": f"{_HERE}.attack_command:attack",
-        "audit": f"{_HERE}.audit_command:audit",
+        "explain": f"{_HERE}.commands:explain",
+        "attack": f"{_HERE}.commands:attack",
+        "audit": f"{_HERE}.commands:audit",
     },
     points={
         "accountants of releases": f"{_HERE}.accountants.comparison:statements_of",
         "accountants of a plan": f"{_HERE}.accountants.of_a_plan:side_by_side",
-        "catalogues": f"{_HERE}.croissant:CATALOGUES",
+        "catalogues": f"{_HERE}.catalogues:CATALOGUES",
         "page of releases": f"{_HERE}.dataset_page:write_dataset_page",
-        "registry entry": f"{_HERE}.registry:registry_entry",
+        "registry entry": f"{_HERE}.catalogues:registry_entry",
         "publish.rounding": f"{_HERE}.disclosure.keys:Rounding",
         "publish.k_anonymity": f"{_HERE}.disclosure.keys:KAnonymity",
         "check of views": f"{_HERE}.disclosure.keys:check_views",

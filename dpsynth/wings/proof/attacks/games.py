@@ -10,10 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsynth.wings.proof.attacks.anonymous_groups import background, homogeneity
-from dpsynth.wings.proof.attacks.averaging import averaging, averaging_curve
-from dpsynth.wings.proof.attacks.differencing import differencing
-from dpsynth.wings.proof.attacks.reconstruction import reconstruction, reconstruction_curve
+from dpsynth.wings.proof.attacks.attackers import (
+    averaging,
+    averaging_curve,
+    background,
+    differencing,
+    homogeneity,
+    reconstruction,
+    reconstruction_curve,
+)
 from dpsynth.wings.proof.attacks.success import Bound, Success, presence_bound, value_bound
 from dpsynth.wings.proof.attacks.world import World, refuse_few
 

@@ -40,8 +40,7 @@ from dpsynth.wings.proof.audit.losses import (
 )
 from dpsynth.wings.proof.audit.made_up import MadeUpTable, extreme_pair, made_up, neighbours
 from dpsynth.wings.proof.audit.membership import Sight, promising, scored, sight
-from dpsynth.wings.proof.audit.observed_door import Transcript
-from dpsynth.wings.proof.audit.replay import declared, faults, observe, replay, sensitivity
+from dpsynth.wings.proof.audit.replay import Transcript, declared, faults, observe, replay, sensitivity
 from dpsynth.wings.proof.loss_pairs import NormalPair, right_at_most
 
 ROWS = 300

@@ -37,7 +37,7 @@ from dpsynth.curator import Journal, Terms
 from dpsynth.curator.table import PrivateTable
 from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, exam_of
-from dpsynth.wings.proof.audit.observed_door import Asked, Transcript, observers
+from dpsynth.wings.proof.audit.replay import Asked, Transcript, observers
 from dpsynth.wings.proof.loss_pairs import LEVEL, limits
 
 Scores = NDArray[np.float64]

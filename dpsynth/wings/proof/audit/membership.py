@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.column import codes_of, each_once
 from dpsynth.columns.finished_table import FinishedTable
 from dpsynth.errors import DpsynthError
-from dpsynth.wings.proof.audit.observed_door import Transcript
+from dpsynth.wings.proof.audit.replay import Transcript
 
 Scores = NDArray[np.float64]
 

@@ -1,20 +1,27 @@
 """Replay on neighbours: a release of one made-up table is recorded, then forced upon a neighbour.
 
-On the neighbour every answer comes from the record. If a question, its order, its charge, or anything that is
-told without a charge differs between the two, it depends on the table in another way than through a recorded
-answer. The exact answers beside them show how far a neighbour really moves each one.
+A door notes what it was asked, what it would have answered exactly, and what it said. On the neighbour every
+answer comes from the record. If a question, its order, its charge, or anything that is told without a charge
+differs between the two, it depends on the table in another way than through a recorded answer. The exact
+answers beside them show how far a neighbour really moves each one.
+
+Invariant: the door opens made-up tables only. The exact answers of a real table are never noted: nothing but
+``dpsynth.wings.proof.audit`` and the tests make such a door, and both make up the table themselves.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.accounting.events import (
@@ -25,7 +32,12 @@ from dpsynth.accounting.events import (
     SelectionEvent,
     ThresholdEvent,
 )
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.measurement import OwnAnswer
 from dpsynth.config import Spec
+from dpsynth.curator import Curator, UnboundedCurator
+from dpsynth.curator.charging import Exact, PrivacyFilter
+from dpsynth.curator.journal import Answer, Lost, Question
 from dpsynth.errors import DpsynthError
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
@@ -34,7 +46,79 @@ from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.measured import Measured
 from dpsynth.pipeline.measuring import open_door
 from dpsynth.statistics.exam import Exam
-from dpsynth.wings.proof.audit.observed_door import Asked, ExactAnswer, Transcript, observers
+
+ExactAnswer = NDArray[np.int64] | Mapping[str, int]
+"""Exact integers, or the number of units of each value that may be named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question as the curator met it.
+
+    Attributes:
+        question: its public JSON values.
+        event: its privacy event.
+        exact: the exact answer of the made-up table.
+        answer: the answer that was given.
+    """
+
+    question: Question
+    event: RecordedEvent
+    exact: ExactAnswer
+    answer: object
+
+
+@dataclass(eq=False)
+class Transcript:
+    """All that one run on one table asked and was told.
+
+    Attributes:
+        release_id: its release.
+        asked: the questions, in their order.
+        disclosed: everything that left the door, also what was not charged.
+        layout: the columns of the synthetic table, with the domains that were found.
+        synthetic: the finished synthetic table.
+    """
+
+    release_id: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    disclosed: list[object] = field(default_factory=list)
+    layout: Layout | None = None
+    synthetic: pa.Table | None = None
+
+
+def observers(transcript: Transcript) -> tuple[type[Curator], type[UnboundedCurator]]:
+    """The classes of two doors that note everything: after contribution bounding, and before it."""
+
+    class Observed(PrivacyFilter):
+        def _ask(
+            self,
+            question: Question,
+            event: RecordedEvent,
+            exact: Callable[[], Exact],
+            draw: Callable[[Exact], Answer],
+        ) -> Answer | Lost:
+            found = exact()
+            kept: ExactAnswer = dict(found) if isinstance(found, Mapping) else np.array(found)
+            answer = super()._ask(question, event, exact, draw)
+            transcript.asked.append(Asked(question, event, kept, answer))
+            transcript.disclosed.append(np.array(answer).tolist())
+            return answer
+
+    class ObservedCurator(Observed, Curator):
+        def count(self, price: Fraction) -> OwnAnswer | None:
+            answer = super().count(price)
+            transcript.disclosed.append(("count", None if answer is None else int(answer.values)))
+            return answer
+
+    class ObservedUnbounded(Observed, UnboundedCurator):
+        def bounded(self, max_rows: int) -> Curator:
+            curator = super().bounded(max_rows)
+            curator.__class__ = ObservedCurator
+            return curator
+
+    return ObservedCurator, ObservedUnbounded
+
 
 T = TypeVar("T")
 

@@ -35,8 +35,7 @@ from dpsynth.config.publication import Publish
 from dpsynth.errors import nearest
 from dpsynth.wings.proof.disclosure import hierarchy as hierarchies
 from dpsynth.wings.proof.disclosure.hierarchy import Hierarchy, Tree
-from dpsynth.wings.proof.disclosure.linked_tables import number_of_cells
-from dpsynth.wings.proof.disclosure.rounding import METHODS, Method
+from dpsynth.wings.proof.disclosure.linked_tables import METHODS, Method, number_of_cells
 
 MOST_CELLS = 2_000
 """Most cells of all tables with suppressed cells, with their margins: linear programs are solved for them."""

@@ -1,4 +1,4 @@
-"""Tables of counts with all their margins, each margin once, and the equations that link them.
+"""Tables of counts with all their margins, the equations that link them, and the rounding of counts.
 
 Tables that share a column share that column's totals. Whoever reads all of them has one system of linear
 equations: each margin is the sum of the cells that it is over.
@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from itertools import combinations
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from scipy import sparse
+
 
 Clique = tuple[str, ...]
 Counts = NDArray[np.int64]
@@ -112,3 +114,42 @@ def linked_tables(
     closed = margins_of(cliques, list(sizes))
     counts = [np.asarray(counted(clique), np.int64).reshape(-1) for clique in closed]
     return LinkedTables(sizes, closed, np.concatenate([np.zeros(0, np.int64), *counts]))
+
+
+Method = Literal["nearest", "unbiased"]
+METHODS: tuple[Method, ...] = ("nearest", "unbiased")
+
+
+def rounded(counts: NDArray[np.int64], base: int, method: Method, names: Iterable[str]) -> NDArray[np.int64]:
+    """The counts as multiples of a base, each less than the base from its count; multiples of it stay.
+
+    Rounding without bias takes a count x up to the next multiple with the probability (x mod base)/base, else
+    down, so that its expectation is x (Nargundkar and Saveland 1972). The choice follows from a hash of the
+    cell's name and its count: one cell of one release is rounded once, in whatever table it stands.
+
+    Args:
+        counts: int64[cells], none negative.
+        base: at least 2.
+        method: "nearest", half a base up; or "unbiased".
+        names: one name a cell, different for different cells, and the release's name in each.
+
+    >>> rounded(np.array([0, 2, 3, 7, 10]), 5, "nearest", "abcde").tolist()
+    [0, 0, 5, 5, 10]
+    """
+    rest = counts % base
+    if method == "nearest":
+        up = 2 * rest >= base
+    else:
+        up = np.array(
+            [
+                _uniform(f"{name}\n{count}") * base < r
+                for name, count, r in zip(names, counts, rest, strict=True)
+            ],
+            dtype=np.bool_,
+        )
+    return counts - rest + base * up
+
+
+def _uniform(text: str) -> float:
+    """A number from 0 to below 1 that follows from a text."""
+    return int.from_bytes(sha256(text.encode()).digest()[:6], "big") / 2.0**48

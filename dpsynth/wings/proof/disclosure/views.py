@@ -28,8 +28,7 @@ from dpsynth.statistics.tables import file_name, names_beside_figures
 from dpsynth.wings.proof.disclosure.hierarchy import Hierarchy
 from dpsynth.wings.proof.disclosure.k_anonymity import Demand, Levels, generalised
 from dpsynth.wings.proof.disclosure.keys import KAnonymity, Rounding, cliques_of, k_anonymity_of, rounding_of
-from dpsynth.wings.proof.disclosure.linked_tables import LinkedTables, linked_tables
-from dpsynth.wings.proof.disclosure.rounding import rounded
+from dpsynth.wings.proof.disclosure.linked_tables import LinkedTables, linked_tables, rounded
 from dpsynth.wings.proof.disclosure.suppression import left_out
 
 FOLDER = "views"

@@ -4,8 +4,7 @@ Invariant: everything here follows from public parameters. No table is read, and
 """
 
 from dpsynth.wings.proof.explain.facts import Question, facts
-from dpsynth.wings.proof.explain.page import page
+from dpsynth.wings.proof.explain.page import in_words, page
 from dpsynth.wings.proof.explain.subjects import Subject, subject
-from dpsynth.wings.proof.explain.words import in_words
 
 __all__ = ["Question", "Subject", "facts", "in_words", "page", "subject"]

@@ -13,13 +13,16 @@ from scipy import stats
 from dpsynth.errors import DpsynthError
 from dpsynth.wings.proof.attacks import ATTACKS, page, play
 from dpsynth.wings.proof.attacks import games as games_module
-from dpsynth.wings.proof.attacks.anonymous_groups import background
-from dpsynth.wings.proof.attacks.averaging import averaging
+from dpsynth.wings.proof.attacks.attackers import (
+    averaging,
+    background,
+    noise_draws,
+    reconstruction,
+    scale_within,
+)
 from dpsynth.wings.proof.attacks.games import facts_of
-from dpsynth.wings.proof.attacks.noise_draws import noise_draws
-from dpsynth.wings.proof.attacks.reconstruction import reconstruction, scale_within
+from dpsynth.wings.proof.attacks.page import in_words
 from dpsynth.wings.proof.attacks.success import presence_bound, value_bound
-from dpsynth.wings.proof.attacks.words import in_words
 from dpsynth.wings.proof.loss_pairs import limits, right_at_most
 from tests.chromium import faults, needs_chromium
 from tests.wings.proof.attacks.worlds import guarantee, pure, world
@@ -95,7 +98,7 @@ def test_reconstruction_by_counts_within_the_guarantee_fails_and_by_less_noise_s
     exact, small, released = reconstruction(whole, 400, np.random.default_rng(6))
     assert exact.rate == 1.0 and small.rate > 0.99 and released.high < released.bound.sharpest
     monkeypatch.setattr(
-        "dpsynth.wings.proof.attacks.reconstruction.scale_within", lambda w: ("gaussian", scale / 10)
+        "dpsynth.wings.proof.attacks.attackers.scale_within", lambda w: ("gaussian", scale / 10)
     )
     assert reconstruction(whole, 400, np.random.default_rng(6))[-1].low > released.bound.sharpest
 

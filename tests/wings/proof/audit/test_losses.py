@@ -11,7 +11,7 @@ import pytest
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.wings.proof.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss
-from dpsynth.wings.proof.audit.observed_door import Asked, Transcript
+from dpsynth.wings.proof.audit.replay import Asked, Transcript
 
 SUPPORT = np.arange(-400, 401)
 

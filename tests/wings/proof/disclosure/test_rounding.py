@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.wings.proof.disclosure.rounding import rounded
+from dpsynth.wings.proof.disclosure.linked_tables import rounded
 
 
 @pytest.mark.parametrize("method", ["nearest", "unbiased"])

@@ -1,19 +1,191 @@
-"""A release as an entry of the Differential Privacy Deployments Registry, and by NIST SP 800-226.
+"""A release in the forms of catalogues: Croissant, the registry of deployments, NIST's guideline.
 
-The registry's third and most detailed tier asks for the flavour of differential privacy, the unit, its
-parameters, the trust model, the accounting, and the implementation with its reasons. A manifest answers all
-of it but for what only the curator knows; those fields are null and listed, and nothing is made up for them.
+Croissant (version 1.0, mlcommons.org/croissant/1.0) says what public files are and what columns hold,
+as JSON-LD. It wants a licence, an address and a creator as well. Those are the publisher's to give.
 
-Invariant: every answer follows from the manifest, or holds of every release of this software.
+The third and most detailed tier of the Differential Privacy Deployments Registry asks for the flavour of
+differential privacy, the unit, its parameters, the trust model, the accounting, and the implementation with
+its reasons. A manifest answers all of it but for what only the curator knows; those fields are null and
+listed. The entry has answers by NIST SP 800-226 too.
+
+Invariant: every answer follows from the manifest, or holds of every release of this software; equal manifests
+make equal entries, and nothing is made up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+import pyarrow as pa
+
 from dpsynth.accounting.neighbours import protected
-from dpsynth.bundle.manifest import Facts, Manifest, Mechanism, StatedGuarantee
+from dpsynth.bundle.csv_files import neutralise
+from dpsynth.bundle.manifest import Facts, File, Manifest, Mechanism, StatedGuarantee
+from dpsynth.bundle.row_files import TABLE, table_names
+
+_OWN_TERMS = (
+    "citeAs column extract field fileObject fileProperty fileSet format includes isLiveDataset jsonPath "
+    "key md5 parentField path recordSet references regex repeated replace separator source subField "
+    "transform"
+)
+"""Terms of Croissant's own vocabulary."""
+_CONTEXT: Facts = dict(
+    sorted(
+        {
+            **{term: f"cr:{term}" for term in _OWN_TERMS.split()},
+            "@language": "en",
+            "@vocab": "https://schema.org/",
+            "conformsTo": "dct:conformsTo",
+            "cr": "http://mlcommons.org/croissant/",
+            "data": {"@id": "cr:data", "@type": "@json"},
+            "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+            "dct": "http://purl.org/dc/terms/",
+            "examples": {"@id": "cr:examples", "@type": "@json"},
+            "sc": "https://schema.org/",
+        }.items()
+    )
+)
+
+_FORMATS = {
+    ".csv": "text/csv",
+    ".gz": "application/gzip",
+    ".zst": "application/zstd",
+    ".parquet": "application/x-parquet",
+    ".npz": "application/octet-stream",
+    ".html": "text/html",
+    ".md": "text/markdown",
+    ".json": "application/json",
+}
+_TYPES = {
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "boolean": "sc:Boolean",
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+}
+_TABLE = "rows"
+_TYPED = f"{TABLE}.parquet"
+_SHOWN = 30
+"""Number of values of a column that its description lists."""
+
+
+def croissant(manifest: Manifest) -> dict[str, object]:
+    """The metadata of a release.
+
+    Args:
+        manifest: its manifest, with the size and checksum of each file that is listed.
+    """
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": manifest.release,
+        "identifier": manifest.release_id,
+        "version": "1.0.0",
+        "datePublished": manifest.date,
+        "isLiveDataset": False,
+        "description": " ".join(
+            [
+                "A synthetic table and statistics of a private table, made from noisy answers alone under "
+                "differential privacy. No row is that of a person.",
+                *manifest.guarantee.in_words,
+            ]
+        ),
+        "keywords": ["differential privacy", "synthetic data"],
+        "distribution": [
+            *(_file(name, file) for name, file in manifest.files.items()),
+            *_folders(manifest.files),
+        ],
+        "recordSet": _records(manifest),
+    }
+
+
+def croissant_text(manifest: Manifest) -> str:
+    """The metadata as they stand in the file."""
+    return json.dumps(croissant(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+CATALOGUES: Mapping[str, Callable[[Manifest], str]] = {"croissant.json": croissant_text}
+"""What this wing adds to a bundle for catalogues of data."""
+
+
+def _file(name: str, file: File) -> dict[str, object]:
+    ending = "." + name.rsplit(".", 1)[-1]
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{file.bytes} B",
+        "encodingFormat": _FORMATS.get(ending, "application/octet-stream"),
+        "sha256": file.sha256,
+    }
+
+
+def _folders(files: Mapping[str, File]) -> list[dict[str, object]]:
+    """The table that lies in several files, as one set of them."""
+    return [
+        {
+            "@type": "cr:FileSet",
+            "@id": name,
+            "name": name,
+            "encodingFormat": _FORMATS[".parquet"],
+            "includes": f"{name}/*.parquet",
+        }
+        for name in table_names(files)
+        if name not in files
+    ]
+
+
+def _records(manifest: Manifest) -> list[dict[str, object]]:
+    files, columns = manifest.files, manifest.columns
+    tables = table_names(files)
+    if not tables:
+        return []
+    # The Parquet file or folder is the last; it has types.
+    source = tables[-1]
+    names = [str(facts["name"]) for facts in columns]
+    # In the CSV file, names have passed the guard against formulas.
+    guarded = neutralise(pa.array(names, pa.string())).to_pylist()
+    written = names if source == _TYPED else guarded
+    kind = "fileObject" if source in files else "fileSet"
+    return [
+        {
+            "@type": "cr:RecordSet",
+            "@id": _TABLE,
+            "name": _TABLE,
+            "description": f"{manifest.synthetic_rows} synthetic rows.",
+            "field": [
+                _field(facts, name, {kind: {"@id": source}})
+                for facts, name in zip(columns, written, strict=True)
+            ],
+        }
+    ]
+
+
+def _field(facts: Facts, column: str, source: Facts) -> dict[str, object]:
+    name = str(facts["name"])
+    return {
+        "@type": "cr:Field",
+        "@id": f"{_TABLE}/{name}",
+        "name": name,
+        "description": _described(facts),
+        "dataType": _TYPES.get(str(facts["type"]), "sc:Text"),
+        "source": {**source, "extract": {"column": column}},
+    }
+
+
+def _described(facts: Facts) -> str:
+    if "computed_from" in facts:
+        return f"Computed: {facts['computed_from']}"
+    labels = cast("Sequence[str] | None", facts.get("labels"))
+    if labels is None:
+        return "Made up: an identifier that means nothing."
+    shown = ", ".join(labels[:_SHOWN])
+    return f"{facts['type']}: {shown}" + (f", … ({len(labels)} values)" if len(labels) > _SHOWN else "")
+
 
 FROM_THE_CURATOR = (
     "deployment.product.data_curators",
