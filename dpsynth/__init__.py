@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from dpsynth.api.keys import Keys, Table
+    from dpsynth.api.releasing import Keys, Table
     from dpsynth.api.synthesizer import Synthesizer
     from dpsynth.bundle.recipient import Bundle
     from dpsynth.config import Spec
@@ -98,7 +98,7 @@ def release(
             one that has ended.
         tell: takes public sentences: warnings, and news of a release that is resumed or shown again. Left
             out: they are printed to the standard error stream.
-        keys: see ``dpsynth.api.keys.Keys``. A table in memory needs ``dataset``, the name under
+        keys: see ``dpsynth.api.releasing.Keys``. A table in memory needs ``dataset``, the name under
             which the ledger adds up its releases.
 
     Raises:

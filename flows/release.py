@@ -2,7 +2,9 @@
 
 Invariant: Prefect sees paths, ids, step names and shares of long steps. Arguments and results of a step stay
 in this process, in closures. No result is persisted or cached, and no step is retried. Only public messages
-leave a step, as Prefect stores the text of every exception.
+leave a step, as Prefect stores the text of every exception. The state and the event at its end are made of
+our own message, its exit code, names, and numbers that are published. What a Secret block holds is no
+parameter, no result and no log of Prefect's, and no message quotes it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -25,21 +27,115 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
 from prefect import State, flow, get_run_logger, task
-from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
+from prefect.blocks.system import Secret
 from prefect.cache_policies import NO_CACHE
+from prefect.events import emit_event
 from prefect.runtime import flow_run
 from prefect.states import Failed
 
-from dpsynth.config import load
-from dpsynth.errors import DpsynthError
+from dpsynth.config import Source, Spec, load
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, StepFailed
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.inputs import SECRET, hold
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.pipeline.reservation import occasion_of, table_of
+from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.spine import run
-from dpsynth.pipeline.steps import StepWatcher, watched
-from flows.ending import completed, failed
-from flows.secrets import unlock
+from dpsynth.pipeline.steps import StepWatcher, guarded, watched
+
+
+def unlock(source: Source) -> None:
+    """Hand the address of a source over that names a Secret block; no other source needs it.
+
+    Raises:
+        ConfigError: there is no such block, or it holds no text.
+    """
+    name = source.url_from
+    if name is None or not name.startswith(SECRET):
+        return
+    block = name.removeprefix(SECRET)
+    try:
+        found = cast("Secret[str]", Secret.load(block)).get()
+    except Exception:
+        found = None
+    if not isinstance(found, str) or not found:
+        raise ConfigError(
+            f"source.url_from names the Secret block {block}, and Prefect has none of this name with a text "
+            "in it. Make it in Prefect, under Blocks, with the URL as its value. Nothing was charged."
+        )
+    hold(name, found)
+
+
+_KINDS: Mapping[type[DpsynthError], str] = {BudgetRefused: "refused", Interrupted: "interrupted"}
+
+
+def completed(dataset: str, name: str, done: Release) -> None:
+    """Report a release in Prefect; reports that Prefect refuses are dropped."""
+    with suppress(DpsynthError):
+        guarded("describe the release", lambda: _describe(name, done))
+    _emit(
+        "completed",
+        f"dpsynth.dataset.{dataset}",
+        {
+            "release": name,
+            "release_id": done.release_id,
+            "exit_code": 0,
+            "epsilon": done.guarantee.epsilon,
+            "delta": done.guarantee.delta,
+            "bundle": str(done.folder),
+        },
+    )
+
+
+def failed(dataset: str | None, name: str, release_id: str | None, error: Exception) -> State[Exception]:
+    """The state of a run that did not release, and the event that goes with it.
+
+    Args:
+        dataset: the dataset's name in the ledger; None if the config could not be read.
+        name: the name of the release, or the config's path.
+        release_id: the id of the release, if one was begun.
+        error: the error. An error that isn't ours may quote a cell, so only its type is published.
+    """
+    if not isinstance(error, DpsynthError):
+        error = StepFailed.of("run the flow", error)
+    kind = next((k for of, k in _KINDS.items() if isinstance(error, of)), "failed")
+    _emit(
+        kind,
+        f"dpsynth.config.{name}" if dataset is None else f"dpsynth.dataset.{dataset}",
+        {"release": name, "release_id": release_id, "exit_code": error.exit_code, "message": str(error)},
+    )
+    # The caller of the flow in this process gets the error itself. Prefect gets it in memory only: an
+    # error that is raised would be pickled to disk.
+    return Failed(name=kind.capitalize(), message=f"{error} (Exit code {error.exit_code}.)", data=error)
+
+
+def _emit(kind: str, resource: str, payload: Mapping[str, object]) -> None:
+    with suppress(Exception):
+        emit_event(
+            f"dpsynth.release.{kind}",
+            resource={"prefect.resource.id": resource, "prefect.resource.name": str(payload["release"])},
+            payload=dict(payload),
+        )
+
+
+def _describe(name: str, done: Release) -> None:
+    """A summary in Prefect's UI, made of published numbers only."""
+    key = "release-" + "".join(c if c.isalnum() else "-" for c in name.lower())
+    promise = done.guarantee
+    create_markdown_artifact(
+        key=key,
+        description="What was released, and what it guarantees.",
+        markdown=(
+            f"## {name} {done.release_id}\n\n"
+            f"| | |\n|---|---|\n| epsilon | {promise.epsilon:.6g} |\n| delta | {promise.delta:.3g} |\n"
+            f"| unit | {promise.unit} |\n| neighbours | {promise.neighbours} |\n"
+            f"| accountant | {promise.accountant} |\n| synthetic rows | {done.table.num_rows} |\n"
+            f"| columns | {done.table.num_columns} |\n| bundle | `{done.folder}` |\n"
+        ),
+    )
+
 
 T = TypeVar("T")
 
@@ -100,6 +196,11 @@ class _ProgressArtifact(StepWatcher):
             else:
                 key = re.sub("[^a-z0-9]+", "-", step.lower()).strip("-")
                 self._shown = cast(UUID, create_progress_artifact(100 * share, key=key, description=step))
+
+
+def dataset_of(spec: Spec) -> str:
+    """The name of the account of a config's table, recorded or new."""
+    return Ledger(spec.ledger.url, spec.ledger.head).read().dataset_of(table_of(spec))
 
 
 def as_task(name: str, action: Callable[[], T]) -> T:
@@ -183,7 +284,7 @@ def release(
         spec = load(config, source=source)
         title = spec.release
         unlock(spec.source)
-        dataset = Ledger(spec.ledger.url, spec.ledger.head).read().dataset_of(table_of(spec))
+        dataset = dataset_of(spec)
         time.sleep(too_early(flow_run.scheduled_start_time, datetime.now(UTC)))
         done = run(spec, Request(Path(out), resume, period), tell=_tell, run_step=step)
     except Exception as error:

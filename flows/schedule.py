@@ -37,10 +37,9 @@ from dpsynth.ledger.balance import ReleaseEntry
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.release_run import waits_for_its_owner
 from dpsynth.pipeline.reservation import next_ticks, occasion_of, table_of
-from flows.local_server import running
-from flows.release import release
+from flows.release import dataset_of, release
 from flows.served import Served, StopSignals
-from flows.server_in_use import check_usable, configured_server
+from flows.server import check_usable, configured_server, running
 
 Say = Callable[[str], None]
 
@@ -93,8 +92,7 @@ def _take_up(one: Served, outputs: Path, say: Say, stop: StopSignals) -> None:
 
 
 def _releases(spec: Spec) -> Sequence[ReleaseEntry]:
-    known = Ledger(spec.ledger.url, spec.ledger.head).read()
-    account = known.balance(known.dataset_of(table_of(spec)))
+    account = Ledger(spec.ledger.url, spec.ledger.head).read().account_of(table_of(spec))
     return [] if account is None else [r for r in account.releases if r.release == spec.release]
 
 
@@ -173,7 +171,6 @@ async def _serve(deployments: Sequence[RunnerDeployment], stop: StopSignals) -> 
 def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
     """A deployment with one run at a time: a run that falls due during another is cancelled."""
     spec = one.spec
-    dataset = Ledger(spec.ledger.url, spec.ledger.head).read().dataset_of(table_of(spec))
     made = release.to_deployment(
         spec.release,
         schedule=Cron(one.schedule.cron, timezone=one.schedule.timezone),
@@ -181,7 +178,7 @@ def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
         concurrency_limit=ConcurrencyLimitConfig(
             limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
         ),
-        tags=["dpsynth", f"dataset {dataset}"],
+        tags=["dpsynth", f"dataset {dataset_of(spec)}"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
     assert isinstance(made, RunnerDeployment)

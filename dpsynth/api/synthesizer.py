@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags
 
-    from dpsynth.api.keys import Columns, Number, Table
+    from dpsynth.api.releasing import Columns, Number, Table
     from dpsynth.bundle.recipient import Bundle
     from dpsynth.bundle.recipient.more_rows import Given
 

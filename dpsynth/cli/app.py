@@ -1,9 +1,14 @@
 """The command line: parses, calls, prints.
 
 Invariant: an error of ours is one plain paragraph on stderr with its own exit code; a
-traceback appears only with --debug.
+traceback appears only with --debug. What a command needs, and the commands that wings add, is imported when
+it is called for.
 
-The commands that wings add, each imported when it is called for.
+A release runs as plain functions by default, for one table on one machine. A flow without a server of its own
+starts one for each run, which takes four times the time of the release, and ends with it, so that nobody
+could look at the run. Where Prefect has a server (PREFECT_API_URL), runs are kept there, and the flow is the
+default. File, header, config and ledger are checked before any server is started or asked. No words let a
+rehearsal pass for a release.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
@@ -24,13 +30,137 @@ from typer.main import get_command
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, recipient_commands
 from dpsynth.cli.plan_command import plan
-from dpsynth.cli.printing import say_what_the_terminal_can
+from dpsynth.cli.printing import let_arrow_start_without_pandas, say_what_the_terminal_can
 from dpsynth.cli.recipient_commands import manifest, report
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, spelt_out
-from dpsynth.wing import Wing, added, wings
+from dpsynth.wing import Point, Wing, added, wings
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
+
+    from dpsynth.config import Spec
+    from dpsynth.pipeline.beginning import Request
+
+NEVER_CHECKED: Point[Callable[[Path, Spec], str]] = Point("never checked")
+"""From a config's file and its spec to a sentence if it was never checked against its table, or ""."""
+
+
+def run_plainly(config: Path, source: str | None, request: Request) -> Path:
+    """Run the steps as plain functions; the bundle's folder."""
+    from dpsynth.config import load
+    from dpsynth.pipeline.spine import run
+    from dpsynth.pipeline.steps import lines_for_steps
+
+    spec = _noted(load(config, source=source))
+    with lines_for_steps():
+        done = run(spec, replace(request, notice=_unchecked(config, spec, request)), tell=_note)
+    return done.folder
+
+
+def run_flow(config: Path, source: str | None, request: Request) -> Path:
+    """Run the Prefect flow, its log kept off the terminal unless asked for; the bundle's folder.
+
+    Raises:
+        DpsynthError: as ``run_plainly``; or Prefect's server can't be used.
+    """
+    from dpsynth.config import load
+    from dpsynth.pipeline.beginning import check_beginning
+    from dpsynth.pipeline.steps import lines_for_steps
+
+    spec = _noted(load(config, source=source))
+    check_beginning(spec, request)
+    if unchecked := _unchecked(config, spec, request):
+        _note(unchecked)
+    if not os.environ.get("DPSYNTH_DEBUG"):
+        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
+        os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")
+    _say("Loading Prefect ...")
+    from flows.release import release, telling
+    from flows.server import check_usable, configured_server
+
+    address = configured_server()
+    if address is None:
+        _say(
+            "Waiting for a Prefect server of this run's own, 10 to 20 s; a server that runs already is named "
+            "with PREFECT_API_URL, and --plain needs none ..."
+        )
+    else:
+        _say(f"Waiting for Prefect's server at {address} ...")
+        check_usable(address, "give --plain, which needs no server")
+    with telling(_note), lines_for_steps():
+        state = release(
+            config=str(config),
+            source=source,
+            out=str(request.outputs),
+            resume=request.resume,
+            period=request.period,
+            return_state=True,
+        )
+    result = state.result(raise_on_failure=False)
+    if isinstance(result, BaseException):
+        raise result
+    return Path(str(result))
+
+
+def run_rehearsal(config: Path, out: Path, rows: int | None, period: str | None) -> Path:
+    """Run all steps on a made-up table, and say so; the folder of its bundle."""
+    let_arrow_start_without_pandas()
+    from dpsynth.config import load
+    from dpsynth.pipeline.rehearsal import rehearse
+
+    done = rehearse(_noted(load(config)), rows=rows, outputs=out, period=period, tell=_note)
+    print(
+        "Rehearsed on a made-up table, without Prefect: no source was opened, and no ledger. "
+        f"{done.drawn.rows:,} synthetic rows of {done.drawn.columns} columns and "
+        f"{len(done.statistics)} tables."
+    )
+    print(f"Begin with {done.handed_over / 'report.html'}; it says nothing about the private table.")
+    return done.folder
+
+
+def _noted(spec: Spec) -> Spec:
+    """The config, after its warnings are said."""
+    for warning in spec.warnings():
+        _note(warning)
+    return spec
+
+
+def _unchecked(config: Path, spec: Spec, request: Request) -> str:
+    """The sentence for a config that was never checked; "" for a release that was told so when it began."""
+    never_checked = NEVER_CHECKED.filled()
+    return "" if request.resume or never_checked is None else never_checked(config, spec)
+
+
+def through_prefect() -> bool:
+    """True if Prefect has a server, by the environment or one of Prefect's own files.
+
+    Prefect takes a second or two to import, so it is asked only where one of them names a server.
+    """
+    if "PREFECT_API_URL" in os.environ:
+        return bool(os.environ["PREFECT_API_URL"])
+    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
+    profiles = Path(os.environ.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
+    if not any(map(_names_a_server, (profiles, Path("prefect.toml"), Path("pyproject.toml"), Path(".env")))):
+        return False
+    from flows.server import configured_server
+
+    return configured_server() is not None
+
+
+def _names_a_server(settings: Path) -> bool:
+    try:
+        text = settings.read_text(encoding="utf-8", errors="replace").lower()
+    except OSError:
+        return False
+    return any(sign in text for sign in ("prefect_api_url", "[api]", "api.url", "[tool.prefect"))
+
+
+def _note(sentence: str) -> None:
+    print(f"Note: {sentence}", file=sys.stderr)
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
 
 
 class CommandsOfAll(TyperGroup):
@@ -148,8 +278,6 @@ def run(  # noqa: PLR0913 (options of a command)
     ] = None,
 ) -> None:
     """Run a release; the last line printed is the bundle's folder."""
-    from dpsynth.cli.release_command import Wanted, run_flow, run_plainly, run_rehearsal, through_prefect
-
     if plain and prefect:
         raise ConfigError("--plain and --prefect contradict each other. Give one of them, or none.")
     if abandon is not None:
@@ -167,8 +295,11 @@ def run(  # noqa: PLR0913 (options of a command)
         return
     if rows is not None:
         raise ConfigError("--rows has no use without --rehearse: a release has the rows that its table has.")
-    wanted = Wanted(config, source, out, resume, period)
-    _announce(run_flow(wanted) if prefect or (not plain and through_prefect()) else run_plainly(wanted))
+    let_arrow_start_without_pandas()
+    from dpsynth.pipeline.beginning import Request
+
+    runs = run_flow if prefect or (not plain and through_prefect()) else run_plainly
+    _announce(runs(config, source, Request(out, resume, period)))
 
 
 _MANIFESTS = "*/manifest.json"

@@ -17,7 +17,7 @@ import pytest
 
 import dpsynth
 from dpsynth.api import releasing
-from dpsynth.api.keys import spec_of
+from dpsynth.api.releasing import spec_of
 from dpsynth.config.privacy import USUAL_DELTA
 from dpsynth.errors import (
     BudgetRefused,

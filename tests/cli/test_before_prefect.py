@@ -15,7 +15,7 @@ def place(dpsynth: Command, monkeypatch: pytest.MonkeyPatch) -> Place:
     """A place in which the command runs, and where Prefect can't be imported."""
     made = furnished(dpsynth.folder)
     monkeypatch.chdir(made.folder)
-    for name in ("prefect", "flows.release", "flows.server_in_use"):
+    for name in ("prefect", "flows.release", "flows.server"):
         monkeypatch.setitem(sys.modules, name, None)
     return made
 

@@ -531,7 +531,7 @@ def test_a_schedule_that_starts_again_leaves_what_waits_to_its_owner(
 
 
 def test_prefect_is_told_of_the_warnings_as_of_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows import ending
+    from flows import release as ending
 
     monkeypatch.setattr(ending, "emit_event", lambda *_, **__: None)
     error = Paused("r1", ["Column sex: about 100 % of its cells are missing."], "sex", "Go on, or end it.")

@@ -19,9 +19,9 @@ ADDRESS = "postgresql://me:hunter2@host/clinic"
 @pytest.fixture
 def secrets() -> ModuleType:
     """The module that opens blocks, which loads Prefect."""
-    from flows import secrets
+    from flows import release
 
-    return secrets
+    return release
 
 
 def source(name: str) -> Source:

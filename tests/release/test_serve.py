@@ -190,7 +190,7 @@ def test_a_refusal_is_told_to_prefect_by_its_name_its_words_and_its_exit_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As above, without a server."""
-    from flows import ending
+    from flows import release as ending
 
     sent: list[tuple[str, Json]] = []
     monkeypatch.setattr(ending, "emit_event", lambda event, **facts: sent.append((event, facts)))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.cli.release_command import through_prefect
+from dpsynth.cli.app import through_prefect
 from dpsynth.pipeline.steps import Step
 from tests.release.keeper import Keeper
 from tests.release.place import Place, changed
@@ -71,7 +71,7 @@ def test_a_password_that_was_made_up_stands_in_a_file_of_the_owners(
 ) -> None:
     from prefect.settings import PREFECT_HOME, temporary_settings
 
-    from flows import local_server
+    from flows import server as local_server
 
     settings: dict[str, str] = {}
 
@@ -141,7 +141,7 @@ def test_a_run_goes_through_prefect_where_one_of_its_files_names_a_server(
     home = tmp_path / "home"
     home.mkdir()
     (tmp_path / file).write_text(text)
-    asked = "from dpsynth.cli.release_command import through_prefect; print(through_prefect())"
+    asked = "from dpsynth.cli.app import through_prefect; print(through_prefect())"
     place = Place(tmp_path, tmp_path / "place")
     ended = place.call([place.command()[0], "-c", asked], PREFECT_HOME=str(home))
     assert (ended.code, ended.out) == (0, "True\n")

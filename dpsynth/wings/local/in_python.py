@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dpsynth.api.keys import Table
 from dpsynth.config import Spec
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.inputs import MemoryTable
@@ -24,6 +24,9 @@ from dpsynth.wings.local.collecting import (
     collect_table,
     usual_memory,
 )
+
+if TYPE_CHECKING:
+    from dpsynth.api.releasing import Table
 
 
 def collect(

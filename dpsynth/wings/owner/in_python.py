@@ -14,8 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Unpack, cast
 
-from dpsynth.api.keys import SHORT, Keys, Table
-from dpsynth.api.releasing import described_by, held, spelt_in_python
+from dpsynth.api.releasing import SHORT, Keys, Table, described_by, held, spelt_in_python
 from dpsynth.columns.section import Guessed, Value
 from dpsynth.config import Spec
 from dpsynth.config.yaml_reader import parse_yaml

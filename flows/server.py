@@ -1,8 +1,9 @@
-"""A Prefect server of one's own, for as long as a command runs.
+"""Prefect's server: the one that is set up on this machine, or one of its own for as long as a command runs.
 
-Prefect's schedules need one: the temporary server that a single flow starts has no scheduler.
+The one that is set up is only greeted. Prefect's schedules need one: the temporary server that a single flow
+starts has no scheduler.
 
-Invariant: the server listens on this machine only, requires a password, writes files that only their
+Invariant: a server of its own listens on this machine only, requires a password, writes files that only their
 owner can read, sends nothing elsewhere, and ends with the process that started it.
 """
 
@@ -24,6 +25,38 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpsynth.errors import DpsynthError
+
+
+def configured_server() -> str | None:
+    """The address of Prefect's server, from the environment or Prefect's own files; None without one."""
+    from prefect.settings import PREFECT_API_URL
+
+    return PREFECT_API_URL.value()
+
+
+def check_usable(address: str, instead: str) -> None:
+    """Greet the server.
+
+    Args:
+        address: address of its API.
+        instead: advice for those who don't need it.
+
+    Raises:
+        DpsynthError: it doesn't answer, or doesn't let this user in.
+    """
+    from prefect import get_client
+
+    try:
+        with get_client(sync_client=True) as client:
+            client.hello()
+    except Exception as error:
+        # The first line of Prefect's long message names the error.
+        why = str(error).split(chr(10), maxsplit=1)[0] or type(error).__name__
+        raise DpsynthError(
+            f"Prefect's server at {address}, which PREFECT_API_URL names, can't be used: {why}. Start it; or "
+            f"correct PREFECT_API_URL and PREFECT_API_AUTH_STRING; or {instead}."
+        ) from None
+
 
 HOST = "127.0.0.1"
 _START = 120.0
@@ -72,7 +105,7 @@ def running(port: int) -> Iterator[Server]:
     }
     # A session of its own: the server must outlast a Ctrl-C, to record the ends of current runs.
     process = subprocess.Popen(
-        [sys.executable, "-m", "flows.local_server", str(port)],
+        [sys.executable, "-m", "flows.server", str(port)],
         env={**os.environ, **settings},
         stdin=subprocess.PIPE,
         start_new_session=True,
