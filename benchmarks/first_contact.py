@@ -63,7 +63,7 @@ from dpsynth.bundle.manifest import Manifest
 from dpsynth.columns.expression import value_of
 from dpsynth.columns.rules import rules_of
 from dpsynth.config.compiled import compiled
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import Paused
 from dpsynth.statistics.verdict import USES
 from dpsynth.wings.owner.assess.row_sample import TypedRows, as_numbers

@@ -9,7 +9,7 @@ from dpsynth.config.grammar import Spec
 from dpsynth.config.loading import from_mapping, load, load_unreviewed
 from dpsynth.config.period import Period, Reuse, Schedule
 from dpsynth.config.privacy import Cap, Ledger, Person, Privacy, Row, Split
-from dpsynth.config.publication import Publish, Sample
+from dpsynth.config.publish import Publish, Sample
 from dpsynth.config.source import Source
 from dpsynth.config.structure import Structure
 

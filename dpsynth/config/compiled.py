@@ -21,8 +21,8 @@ from dpsynth.columns.statistic_kinds import Mean, Quantiles, Sum
 from dpsynth.columns.workload import Workload
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person
-from dpsynth.config.public_marginals import public_marginals_of
-from dpsynth.config.publication import Publish
+from dpsynth.config.public_data import public_marginals_of
+from dpsynth.config.publish import Publish
 
 _PAIR = 2
 

@@ -34,10 +34,9 @@ from dpsynth.columns.section import (
     unrepeated,
     without_default,
 )
+from dpsynth.config.document import Document, OfWing, checked, plain_mapping
 from dpsynth.config.files.place import same_table
-from dpsynth.config.of_wing import OfWing
 from dpsynth.config.period import Period, Reuse, Schedule
-from dpsynth.config.plain_values import checked, plain_mapping
 from dpsynth.config.privacy import (
     Audience,
     Ledger,
@@ -48,11 +47,10 @@ from dpsynth.config.privacy import (
     promises_of,
     with_largest_epsilon,
 )
-from dpsynth.config.public_marginals import PublicMarginalSpec, PublicTableSpec, public_marginals_of
-from dpsynth.config.publication import Publish, Sample
+from dpsynth.config.public_data import PublicMarginalSpec, PublicTableSpec, public_marginals_of
+from dpsynth.config.publish import Publish, Sample
 from dpsynth.config.source import Engine, InMemory, Source
 from dpsynth.config.structure import METHODS, Structure
-from dpsynth.config.yaml_reader import Document
 from dpsynth.errors import ConfigError, nearest
 from dpsynth.wing import Point
 

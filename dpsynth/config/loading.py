@@ -8,11 +8,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dpsynth.columns.section import Value
+from dpsynth.config.document import Document, checked, read_yaml
 from dpsynth.config.files.form import named_form
 from dpsynth.config.grammar import Spec
-from dpsynth.config.plain_values import checked
 from dpsynth.config.source import Source
-from dpsynth.config.yaml_reader import Document, read_yaml
 from dpsynth.errors import ConfigError
 
 

@@ -22,7 +22,7 @@ from dpsynth.bundle.publication import BundleAudience, Views
 from dpsynth.columns.finished_table import CodedRows
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules import enforcement_of
-from dpsynth.config.publication import Publish
+from dpsynth.config.publish import Publish
 from dpsynth.pipeline.generating import FittedModel, SyntheticTable, row_source, sampled_units
 from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.measured import EarlierTiers

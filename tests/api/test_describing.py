@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpsynth
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError, SourceError, StepFailed
 from tests.api.tables import frame
 

@@ -16,7 +16,7 @@ from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.statistic_kinds import KINDS, Crosstab
 from dpsynth.config import from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.model import LeastSquares
 from dpsynth.statistics.computations import COMPUTATIONS, cramers_v
 from dpsynth.statistics.estimates import HOLDS, NOISE_ONLY, NONE

@@ -25,7 +25,7 @@ from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.public_schema import public_schema
 from dpsynth.columns.text import TextCodec
 from dpsynth.config import compiled, from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.wings.owner.starter.fitting import fitted
 from dpsynth.wings.owner.starter.sketch import Sketch
 from tests.columns.declared import STRATEGIES

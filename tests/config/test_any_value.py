@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from dpsynth.config import Spec, compiled, from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError
 from tests.examples import cases
 

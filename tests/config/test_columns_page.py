@@ -14,7 +14,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.kinds import KINDS
 from dpsynth.columns.moment_formats import CODES
 from dpsynth.config import compiled, from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from dpsynth.config import Person, compiled, load
+from dpsynth.config.document import parse_yaml, read_yaml
 from dpsynth.config.json_schema import schema_text
-from dpsynth.config.yaml_reader import parse_yaml, read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

@@ -8,7 +8,7 @@ import pytest
 
 from dpsynth.columns.rules import drawing, enforcement_of
 from dpsynth.config import compiled, from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.forecast import forecast
 

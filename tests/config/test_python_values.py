@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.config import Spec, compiled, load
-from dpsynth.config.plain_values import plain_value
+from dpsynth.config.document import plain_value
 from dpsynth.errors import ConfigError
 
 YAML = """\

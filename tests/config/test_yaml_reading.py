@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from dpsynth.config.yaml_reader import MAX_BYTES, OddInteger, parse_yaml, read_yaml
+from dpsynth.config.document import MAX_BYTES, OddInteger, parse_yaml, read_yaml
 from dpsynth.errors import ConfigError
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dpsynth.config import yaml_reader
+from dpsynth.config import document
 from dpsynth.curator.rows import cell_texts
 from dpsynth.curator.rows import files as source
 from dpsynth.errors import SourceError
@@ -97,7 +97,7 @@ def test_a_charge_before_the_source_is_accepted_is_caught(
 
 
 def test_a_parser_that_trusts_its_depth_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_reader, "RecursionError", KeyError, raising=False)
+    monkeypatch.setattr(document, "RecursionError", KeyError, raising=False)
     with pytest.raises(RecursionError):
         attempt("plan", "deep", 100, tmp_path)
 

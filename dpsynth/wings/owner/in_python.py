@@ -17,7 +17,7 @@ from typing import Unpack, cast
 from dpsynth.api.releasing import SHORT, Keys, Table, described_by, held, spelt_in_python
 from dpsynth.columns.section import Guessed, Value
 from dpsynth.config import Spec
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError, nearest
 from dpsynth.pipeline.result import Release
 from dpsynth.wings.owner.assess.checking import Check

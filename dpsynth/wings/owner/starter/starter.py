@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dpsynth.config.yaml_reader import MAX_BYTES, parse_yaml
+from dpsynth.config.document import MAX_BYTES, parse_yaml
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.wings.owner.starter.sketch import Draft
 from dpsynth.wings.owner.starter.writing import config_text, release_name, values_of

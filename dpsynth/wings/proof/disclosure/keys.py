@@ -31,7 +31,7 @@ from dpsynth.columns.section import (
     unrepeated,
 )
 from dpsynth.columns.statistic_kinds import Asked, Count, Crosstab
-from dpsynth.config.publication import Publish
+from dpsynth.config.publish import Publish
 from dpsynth.errors import nearest
 from dpsynth.wings.proof.disclosure import hierarchy as hierarchies
 from dpsynth.wings.proof.disclosure.hierarchy import Hierarchy, Tree

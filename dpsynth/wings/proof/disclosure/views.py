@@ -23,7 +23,7 @@ from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import references
 from dpsynth.columns.finished_table import CodedRows
 from dpsynth.columns.layout import Layout, companion
-from dpsynth.config.publication import Publish
+from dpsynth.config.publish import Publish
 from dpsynth.statistics.tables import file_name, names_beside_figures
 from dpsynth.wings.proof.disclosure.hierarchy import Hierarchy
 from dpsynth.wings.proof.disclosure.k_anonymity import Demand, Levels, generalised

@@ -8,7 +8,7 @@ from pathlib import Path
 import dpsynth
 from dpsynth.columns.section import Value
 from dpsynth.config import Spec, from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 
 ENDS = {
     "integer": (0, 1000),

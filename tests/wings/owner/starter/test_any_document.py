@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.wings.owner.starter import FORMATS, draft_of, fitting, starter_text
 from dpsynth.wings.owner.starter.writing import values_of

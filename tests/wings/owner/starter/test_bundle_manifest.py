@@ -11,7 +11,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.public_schema import public_schema
 from dpsynth.config import Spec, compiled
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.wings.owner.starter import draft_of, starter_text
 
 DECLARED = {

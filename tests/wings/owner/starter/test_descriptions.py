@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.config import compiled
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter import FORMATS, draft_of, starter_text
 from tests.wings.owner.starter import described

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from dpsynth.config import from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.wings.owner.starter import draft_of, starter_text
 from tests.wings.owner.starter.reviewing import filled, taken_over, to_review

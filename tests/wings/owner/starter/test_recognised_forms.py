@@ -7,8 +7,8 @@ import gzip
 import pytest
 
 from dpsynth.config import from_mapping
+from dpsynth.config.document import parse_yaml
 from dpsynth.config.files import FileForm
-from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import SourceError
 from dpsynth.wings.owner.starter import draft_of, starter_text
 from tests.config.files.workbooks import write_workbook

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.config import from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.assess.column_guesses import Profile, Unit
 from dpsynth.wings.owner.starter import Draft, Sketch, guessed, starter_text, writing

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from dpsynth.columns.section import Checked, Choice, JsonSchema, Section, Text, Whole, refused, unrepeated
 from dpsynth.columns.statistic_kinds import Statistic
-from dpsynth.config.of_wing import OfWing
+from dpsynth.config.document import OfWing
 
 Format = Literal["csv", "csv.gz", "csv.zst", "parquet"]
 
