@@ -14,11 +14,11 @@ from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.neighbours import EVENT, ROW, left_unprotected, neighbours_in_words
 from dpsynth.bundle.publication import Publication, audiences_in_words
 from dpsynth.columns.calendar import invents_time_of_day
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, merged_columns
 from dpsynth.columns.domain import Clique
 from dpsynth.figures import guess_percent, listed, odds_factor, rounded_up
 from dpsynth.statistics.public_estimates import cautions_with_public_marginals
-from dpsynth.statistics.structure_tree import Paths, merged_columns
+from dpsynth.statistics.structure_tree import Paths
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.strategy.reuse_record import cautions_with, cautions_with_public, guarantee_with
 

@@ -41,6 +41,7 @@ from dpsynth.bundle.explanation import (
 )
 from dpsynth.bundle.publication import Publication
 from dpsynth.bundle.signature import sha256_of
+from dpsynth.columns.column import merged_columns
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.public_schema import public_schema, published_layout
@@ -51,7 +52,7 @@ from dpsynth.model import JunctionTree
 from dpsynth.statistics.exam import Basis
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.single_columns import DataWarning
-from dpsynth.statistics.structure_tree import TreeClique, largest, merged_columns
+from dpsynth.statistics.structure_tree import TreeClique, largest
 from dpsynth.statistics.verdict import Judgement, Verdict
 from dpsynth.strategy.reuse_record import guarantee_with
 

@@ -27,6 +27,7 @@ from dpsynth.columns.rules import Enforcement
 from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.figures import rounded_up
 from dpsynth.model import MarkovRandomField
+from dpsynth.model.measurement_file import Answered
 from dpsynth.statistics.cut_off import CutOff
 from dpsynth.statistics.exam import Exam
 from dpsynth.statistics.sampled_estimates import SampledUnits
@@ -34,7 +35,6 @@ from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.statistics.verdict import NO_VERDICT, Verdict
 from dpsynth.strategy.reuse_record import PublicUse, Reused
-from dpsynth.strategy.reused_answers import Answered
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ missing or malformed cell changes no schema. A search is public: it comes from t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeVar
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, recorded_name
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.number_texts import PLAIN, NumberFormat
 
 MISSING_LABEL = "(missing)"
@@ -349,3 +349,56 @@ class PrefixSearch:
 
 
 Search = NumberSearch | ValueSearch | PrefixSearch
+
+
+_NAMED = 3
+"""Number of values that a group's label names, where the group has at least two more."""
+
+
+def group_labels(column: Column, compression: Compression) -> tuple[str, ...]:
+    """A label for each group of a column: all of its values, or the first ones of many.
+
+    Two groups may have equal labels; ``Compression.groups`` has the exact members.
+    """
+    return tuple(
+        " | ".join(values)
+        if len(values) <= _NAMED + 1
+        else f"{' | '.join(values[:_NAMED])} | … ({len(values)} values)"
+        for values in _members(column, compression)
+    )
+
+
+def _members(column: Column, compression: Compression) -> list[list[str]]:
+    groups = compression.groups[column.name].tolist()
+    found: list[list[str]] = [[] for _ in range(max(groups) + 1)]
+    for label, group in zip(column.labels, groups, strict=True):
+        found[group].append(label)
+    return found
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A column with merged values.
+
+    Attributes:
+        column: its name.
+        values: number of values.
+        groups: number of groups, single values included.
+        held: the labels of each group of more than one value.
+    """
+
+    column: str
+    values: int
+    groups: int
+    held: tuple[tuple[str, ...], ...]
+
+
+def merged_columns(columns: Sequence[Column], compression: Compression) -> tuple[Merged, ...]:
+    """The columns that have merged values, in table order."""
+    found = []
+    for column in columns:
+        if column.name in compression.groups:
+            members = _members(column, compression)
+            held = tuple(tuple(labels) for labels in members if len(labels) > 1)
+            found.append(Merged(column.name, column.size, len(members), held))
+    return tuple(found)

@@ -187,6 +187,9 @@ LEAST_VARIANCE = 1e-6
 OwnAnswer = Measurement | ExactTotal
 """The types of a release's own answers."""
 
+PooledCounts = Mapping[Clique, tuple[NDArray[np.float64], float]]
+"""Counts of each column's values, and their noise's variance."""
+
 Kind = Literal["pair", "statistic", "triple"]
 
 OUTSIDE = 0.05
@@ -405,3 +408,13 @@ def _agree(i: int, one: PublicMarginal, j: int, other: PublicMarginal) -> None:
         raise Contradiction(
             i, f"contradicts public_marginals[{j}]: the two have other numbers for {' and '.join(shared)}"
         )
+
+
+def pooled_counts(singles: Iterable[Observation]) -> PooledCounts:
+    """Counts of each column's values by all noisy answers, averaged by precision."""
+    sums: dict[Clique, tuple[NDArray[np.float64], float]] = {}
+    for m in singles:
+        if len(m.clique) == 1 and m.variance > 0:
+            before, precision = sums.get(m.clique, (np.zeros(m.values.size), 0.0))
+            sums[m.clique] = before + m.values / m.variance, precision + 1 / m.variance
+    return {clique: (values / precision, 1 / precision) for clique, (values, precision) in sums.items()}

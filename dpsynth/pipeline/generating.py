@@ -24,7 +24,7 @@ from dpsynth.bundle.row_source import PIECE, Densities, RowSource
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.finished_table import CodedRows, Reading
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import ExactTotal, estimated_total
+from dpsynth.columns.measurement import ExactTotal, estimated_total, pooled_counts
 from dpsynth.columns.rules import RuledRows, RuleRepairs, grids_of, zeros_of
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.config.privacy import Person
@@ -49,7 +49,6 @@ from dpsynth.statistics.estimates import Unbiased
 from dpsynth.statistics.exam import Exam
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.summed_means import tilts_of
-from dpsynth.strategy.reused_answers import pooled_counts
 
 REPLICATES = 12
 """Number of refits to fresh noise, which give the errors of statistics by the model."""

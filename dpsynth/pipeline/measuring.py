@@ -36,6 +36,7 @@ from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEng
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.model import Expansion, estimate, public_counts
 from dpsynth.model.estimation import Fit
+from dpsynth.model.measurement_file import Answered
 from dpsynth.pipeline.inputs import Inputs, cells_of
 from dpsynth.pipeline.measured import NO_TIERS, Answers, EarlierTiers, Measured
 from dpsynth.pipeline.release_run import ReleaseRun
@@ -52,7 +53,7 @@ from dpsynth.plan.spending import one_way_weights
 from dpsynth.strategy.discovery import contribution_bound, discover, noise_per_row
 from dpsynth.strategy.rare_values import Ordered, rare_groups
 from dpsynth.strategy.reuse_sources import answers_of, weighted_evidence, with_public_relations
-from dpsynth.strategy.reused_answers import MOST_BEFORE, Answered, discounted, within
+from dpsynth.strategy.reused_answers import MOST_BEFORE, discounted, within
 from dpsynth.strategy.strategy import Problem
 from dpsynth.wing import Point
 

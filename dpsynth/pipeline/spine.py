@@ -39,6 +39,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpsynth.config import Spec
+from dpsynth.model.measurement_file import Answered
 from dpsynth.pipeline.beginning import DEFAULT_REQUEST, Request, begin
 from dpsynth.pipeline.generating import fit_model, sample_rows, spread_over_values, tabulate
 from dpsynth.pipeline.inputs import Inputs, MemoryTable, inputs_of, with_public_table
@@ -62,7 +63,6 @@ from dpsynth.pipeline.pausing import examine, heed_size, heed_verdict, heed_warn
 from dpsynth.pipeline.release_run import ReleaseRun, composed, settle
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import RunStep, Step, Steps, Tell, plainly, silently
-from dpsynth.strategy.reused_answers import Answered
 
 
 def run(

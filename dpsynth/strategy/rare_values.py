@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Compression, Domain, rare_when_ordered
-from dpsynth.columns.measurement import Observation
+from dpsynth.columns.measurement import Observation, pooled_counts
 from dpsynth.model.denoising import outside, smoothed
-from dpsynth.strategy.reused_answers import pooled_counts
 
 _NOTHING = 1.0
 """Standard deviations of noise below which the rows of an end of a column are taken for noise. A real tail

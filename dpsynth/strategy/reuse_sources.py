@@ -34,17 +34,10 @@ from dpsynth.columns.measurement import Observation, PublicCounts, mean_absolute
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, ReleaseEntry
 from dpsynth.model import Fit
+from dpsynth.model.measurement_file import Answered, UnusableMeasurements, read_measurements
 from dpsynth.plan.questions import Door
 from dpsynth.strategy.reuse_record import EarlierRelease, PublicUse, Reused
-from dpsynth.strategy.reused_answers import (
-    MOST_BEFORE,
-    Answered,
-    ReusedAnswers,
-    UnusableMeasurements,
-    discrepancy,
-    read_measurements,
-    within,
-)
+from dpsynth.strategy.reused_answers import MOST_BEFORE, ReusedAnswers, discrepancy, within
 from dpsynth.strategy.strategy import Problem
 
 MOST_CELLS, MOST_PAIR = 20_000_000, 200_000

@@ -11,33 +11,29 @@ Privacy: post-processing. A computation on published answers has no cost, and a 
 has no extra cost: a release's loss is bounded whatever was published before it (adaptive composition, Dwork
 and Roth 2014, section 3.5), and the ledger's privacy filter adds up the losses of all releases.
 
-Invariant: answers about earlier periods enter the model alone, never a table that counts as measured. A
-measurement file of another format, of other columns, or with numbers that don't fit its own list is never
-half read.
+Invariant: answers about earlier periods enter the model alone, never a table that counts as measured.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
-from pathlib import Path
+from math import sqrt
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Compression, Domain
-from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import EvidenceCounts, Observation, estimated_total, noise_variance
-from dpsynth.columns.public_schema import public_schema
-from dpsynth.errors import DpsynthError
+from dpsynth.columns.measurement import (
+    EvidenceCounts,
+    Observation,
+    PooledCounts,
+    estimated_total,
+    pooled_counts,
+)
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array, sum_to
 from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.measurement_file import Answered
 from dpsynth.model.triangulation import Triangulation
 
 
@@ -69,10 +65,6 @@ def _discounted(evidence: Observation, answers: Sequence[Observation]) -> Observ
     squares = np.square(values / precision - evidence.values) - 1 / precision
     found = max(evidence.variance, float(squares.mean()))
     return replace(evidence, noise="gaussian", scale=sqrt(found))
-
-
-Counts = Mapping[Clique, tuple[Array, float]]
-"""Counts of each column's values, and their noise's variance."""
 
 
 @dataclass(frozen=True)
@@ -139,17 +131,7 @@ def discrepancy(singles: Sequence[Observation], others: Sequence[Observation]) -
     return (distance - cells) / sqrt(5 * cells) if cells else 0.0
 
 
-def pooled_counts(singles: Iterable[Observation]) -> Counts:
-    """Counts of each column's values by all noisy answers, averaged by precision."""
-    sums: dict[Clique, tuple[Array, float]] = {}
-    for m in singles:
-        if len(m.clique) == 1 and m.variance > 0:
-            before, precision = sums.get(m.clique, (np.zeros(m.values.size), 0.0))
-            sums[m.clique] = before + m.values / m.variance, precision + 1 / m.variance
-    return {clique: (values / precision, 1 / precision) for clique, (values, precision) in sums.items()}
-
-
-def _squares(now: Counts, then: Counts, ratio: float) -> tuple[float, float]:
+def _squares(now: PooledCounts, then: PooledCounts, ratio: float) -> tuple[float, float]:
     """The mean over columns of their squared change, in rows squared, and its standard error."""
     excess = spread = 0.0
     both = now.keys() & then.keys()
@@ -170,21 +152,6 @@ LEAST_PUBLIC_SIGNAL = 4.0
 MOST_BEFORE, MOST_AFTER = 200_000, 1_000_000
 """Largest junction tree, in cells, of joint answers of earlier releases alone, and of a model that holds them
 beside the answers of this release. A fit of the latter takes half a minute."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """The answers of a release.
-
-    Attributes:
-        singles: the total and the one-way answers, over all values.
-        answers: joint marginals, over the compressed domain.
-        compression: the groups of merged values.
-    """
-
-    singles: tuple[Observation, ...]
-    answers: tuple[Observation, ...]
-    compression: Compression
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,83 +349,3 @@ def _signal(measurement: Observation, independent: MarkovRandomField) -> float:
     distance = np.square(measurement.values - independent.marginal(measurement.clique)).sum()
     cells = measurement.values.size
     return float((distance / measurement.variance - cells) / sqrt(2 * cells))
-
-
-FORMAT = "dpsynth measurements 2"
-"""The version of the file, in its metadata."""
-
-
-class UnusableMeasurements(DpsynthError):
-    """A measurement file that is no evidence; the message gives the reason, as the end of a clause."""
-
-
-def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
-    """The answers of a release.
-
-    Args:
-        path: its ``measurements.parquet``.
-        columns: the public schema that it must have had.
-
-    Raises:
-        UnusableMeasurements: the file is missing, damaged, of another format or of other columns.
-    """
-    try:
-        table = pq.read_table(path, columns=["measurement", "value"])
-    except OSError as error:
-        raise UnusableMeasurements("its measurements.parquet can't be opened") from error
-    except (pa.ArrowException, ValueError) as error:
-        raise UnusableMeasurements("its measurements.parquet is damaged") from error
-    metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
-    if metadata.get("dpsynth.format") != FORMAT:
-        raise UnusableMeasurements("its measurements.parquet is of another version of dpsynth")
-    try:
-        if json.loads(metadata["dpsynth.columns"]) != json.loads(
-            json.dumps(public_schema(Layout.of(columns)))
-        ):
-            raise UnusableMeasurements("it had other columns, or other values for them, in its config")
-        compression = Compression({c: np.array(g) for c, g in json.loads(metadata["dpsynth.groups"]).items()})
-        return _answered(table, json.loads(metadata["dpsynth.measurements"]), compression, domain_of(columns))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UnusableMeasurements("its measurements.parquet is damaged") from error
-
-
-def _answered(
-    table: pa.Table, listed: Sequence[Mapping[str, object]], compression: Compression, domain: Domain
-) -> Answered:
-    number, values = (table[name].to_numpy().astype(np.int64) for name in ("measurement", "value"))
-    cells = [_cells(described) for described in listed]
-    if not np.array_equal(number, np.repeat(np.arange(len(cells)), cells)):
-        raise ValueError("cells are missing, or out of order")
-    coarse = compression.coarse(domain)
-    parts = np.split(values, np.cumsum(cells)[:-1])
-    singles, answers = list[EvidenceCounts](), list[EvidenceCounts]()
-    for described, part in zip(listed, parts, strict=True):
-        measurement = _measurement(described, part)
-        by_group = [c for c in measurement.clique if c in compression.groups]
-        # A single column is counted by values or, where a strategy measured it like a clique, by groups.
-        alone = len(measurement.clique) < 2 and described["by_group"] == []
-        shape = (domain if alone else coarse).shape(measurement.clique)
-        if measurement.values.shape != shape or not (alone or described["by_group"] == by_group):
-            raise ValueError("a marginal of another shape than its columns have")
-        (singles if alone else answers).append(measurement)
-    return Answered(tuple(singles), tuple(answers), compression)
-
-
-def _shape(described: Mapping[str, object]) -> tuple[int, ...]:
-    shape = described["shape"]
-    if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
-        raise ValueError("a marginal has a shape")
-    return tuple(shape)
-
-
-def _cells(described: Mapping[str, object]) -> int:
-    return int(np.prod(_shape(described), dtype=np.int64))
-
-
-def _measurement(described: Mapping[str, object], values: NDArray[np.int64]) -> EvidenceCounts:
-    clique, noise, scale = described["columns"], described["noise"], described["scale"]
-    if not isinstance(clique, list) or not isinstance(noise, str) or not isinstance(scale, float):
-        raise ValueError("a measurement has columns, noise and a scale")
-    if not isfinite(scale) or (noise_variance(noise, scale) > 0) != (noise != "none"):
-        raise ValueError("noise has a scale above 0")
-    return EvidenceCounts(tuple(clique), values.reshape(_shape(described)), noise, scale)

@@ -8,7 +8,6 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pytest
 
-from dpsynth.bundle.bundle import measurement_table, write_measurements
 from dpsynth.columns.measurement import (
     EvidenceCounts,
     ExactTotal,
@@ -17,7 +16,7 @@ from dpsynth.columns.measurement import (
     OwnAnswer,
     PublicCounts,
 )
-from dpsynth.strategy.reused_answers import read_measurements
+from dpsynth.model.measurement_file import measurement_table, read_measurements, write_measurements
 
 OWN = get_args(OwnAnswer)
 

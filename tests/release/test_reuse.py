@@ -16,9 +16,9 @@ from dpsynth.columns.column import domain_of
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.model import Expansion, LeastSquares
+from dpsynth.model.measurement_file import read_measurements
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import Step
-from dpsynth.strategy.reused_answers import read_measurements
 from tests.release.place import HEADER, Place, people
 from tests.release.stopping import stopped_at
 

@@ -36,13 +36,13 @@ from dpsynth.columns.rules import RuleRefused, Rules, rules_of
 from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.errors import ModelFileError
 from dpsynth.model import Expansion, LeastSquares, MarkovRandomField, load, public_counts
+from dpsynth.model.measurement_file import Answered, UnusableMeasurements, read_measurements
 from dpsynth.statistics import exam, finer_quantiles
 from dpsynth.statistics.estimates import Unbiased
 from dpsynth.statistics.examined_estimates import Distance
 from dpsynth.statistics.sources import Sources
 from dpsynth.statistics.summed_means import sums_in, tilts_of
 from dpsynth.statistics.verdict import Verdict
-from dpsynth.strategy.reused_answers import Answered, ReusedAnswers, UnusableMeasurements, read_measurements
 from dpsynth.wing import Point
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def measured_counts(
         one_way, joint = public_counts(public, public.rows)
         singles = (*singles, *one_way)
     expansion = Expansion(domain, answers.compression, tuple(singles))
-    told = ReusedAnswers(domain, tuple(earlier)).direct()
+    told = [
+        m for tier in earlier for m in Expansion(domain, tier.compression, tier.singles).direct(tier.answers)
+    ]
     return LeastSquares(domain, (*expansion.direct(answers.answers), *joint, *told))
 
 

@@ -79,14 +79,13 @@ from dpsynth.bundle.signature import (
 )
 from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.measurement import Examined, Kind, NoisyDistances, UnitsByRows
+from dpsynth.columns.measurement import Examined, Kind, NoisyDistances, UnitsByRows, pooled_counts
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.finer_quantiles import FILE as FINER
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.verdict import Judged, Judgement, Verdict
-from dpsynth.strategy.reused_answers import pooled_counts
 from dpsynth.wing import Point
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.columns.measurement import Measurement
-from dpsynth.strategy.reused_answers import discrepancy, drifts, pooled_counts
+from dpsynth.columns.measurement import Measurement, pooled_counts
+from dpsynth.strategy.reused_answers import discrepancy, drifts
 
 SIZES = {"a": 40, "b": 12, "c": 3}
 SIGMA = 15.0

@@ -21,6 +21,7 @@ from dpsynth.columns.statistic_kinds import Crosstab
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.model import LeastSquares
+from dpsynth.model.measurement_file import Answered
 from dpsynth.statistics.sources import Sources
 from dpsynth.strategy.reuse_record import EarlierRelease, Reused
 from dpsynth.strategy.reuse_sources import (
@@ -29,7 +30,6 @@ from dpsynth.strategy.reuse_sources import (
     earlier_releases,
     weighted_evidence,
 )
-from dpsynth.strategy.reused_answers import Answered
 from tests.bundle.conftest import write_bundle
 
 TODAY = date(2026, 5, 1)

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.bundle.bundle import measurement_table
 from dpsynth.columns.measurement import ExactTotal, Measurement
-from dpsynth.strategy.reused_answers import UnusableMeasurements, read_measurements
+from dpsynth.model.measurement_file import UnusableMeasurements, measurement_table, read_measurements
 
 
 def same(one, other):

@@ -16,9 +16,9 @@ from dpsynth.bundle.recipient import open_bundle
 from dpsynth.bundle.recipient.verification import verified
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.model.measurement_file import read_measurements
 from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.pipeline.result import Release
-from dpsynth.strategy.reused_answers import read_measurements
 from dpsynth.wings.local.aggregating import aggregate
 from dpsynth.wings.local.collecting import contract_for as contract_of_spec
 from dpsynth.wings.local.forecast import expected_variances, local_forecast
