@@ -1,4 +1,4 @@
-"""The environment of the pages' templates.
+"""The environment of the pages' templates, and of texts.
 
 Invariant: a value is text. It is escaped in HTML, and an undefined name is an error.
 
@@ -10,10 +10,12 @@ needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from jinja2.ext import Extension
 
 MOST_SHOWN = 100
 """Columns of a matrix that a page shows; the pairs of more are listed elsewhere."""
@@ -61,9 +63,33 @@ def pair_matrix(names: Sequence[str], cell: Callable[[str, str], PairCell]) -> P
     return PairMatrix(tuple(names), lines)
 
 
+PARAGRAPH = "\x1e"
+
+
+class _Texts(Extension):
+    """In the source of a text a line break is a space, and a blank line the end of a paragraph.
+
+    Lines of tags alone leave nothing. What is filled in stays as it is.
+    """
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        if name is None or not name.endswith(".txt.j2"):
+            return source
+        lines = [line.strip() for line in source.split("\n")]
+        tags = re.compile(r"(\{[%#]((?![%#]\}).)*[%#]\}\s*)+")
+        return "".join(PARAGRAPH if not x else x if tags.fullmatch(x) else f"{x} " for x in lines)
+
+
+def paragraphs(text: Template, block: str, facts: Mapping[str, object]) -> tuple[str, ...]:
+    """The paragraphs of a block of a text, ``*.txt.j2``, filled with facts."""
+    filled = "".join(text.blocks[block](text.new_context(dict(facts))))
+    return tuple(found for part in filled.split(PARAGRAPH) if (found := part.strip(" ")))
+
+
 def environment() -> Environment:
     """A new environment of the templates in this room, to which a page adds its filters."""
     return Environment(
+        extensions=[_Texts],
         loader=PackageLoader("dpsynth"),
         autoescape=select_autoescape(["html", "html.j2"]),
         undefined=StrictUndefined,

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from dpsynth.bundle import publication as audiences
 from dpsynth.bundle.csv_files import number_texts, write_csv
+from dpsynth.bundle.explanation import Words
 from dpsynth.bundle.manifest import MANIFEST, Manifest, manifest_text
 from dpsynth.bundle.pages import readme_text, report_html
 from dpsynth.bundle.publication import Publication
@@ -57,9 +58,11 @@ def write_public(folder: Path, publication: Publication, key: SigningKey | None 
             "written into it."
         )
     names = list(_write_tables(folder, publication))
-    catalogues = CATALOGUES.filled() or {}
-    (folder / "README.md").write_text(readme_text(publication, catalogues), encoding="utf-8", newline="\n")
-    manifest = Manifest.of(publication)
+    catalogues, words = CATALOGUES.filled() or {}, Words.of(publication)
+    (folder / "README.md").write_text(
+        readme_text(publication, words, catalogues), encoding="utf-8", newline="\n"
+    )
+    manifest = Manifest.of(publication, words)
     source = report_source(folder, manifest, [*names, *catalogues])
     (folder / REPORT).write_text(report_html(source), encoding="utf-8", newline="\n")
     # A large table is read once for its checksum.

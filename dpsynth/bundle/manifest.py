@@ -30,15 +30,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from dpsynth.accounting.composition import of_groups, other_relation
 from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.neighbours import Nameless, Relation
-from dpsynth.bundle.explanation import (
-    assumption,
-    cautions,
-    constraints_in_words,
-    found_in_words,
-    guarantee_words,
-    merged_in_words,
-    not_protected,
-)
+from dpsynth.bundle.explanation import Words, assumption
 from dpsynth.bundle.publication import Publication
 from dpsynth.bundle.signature import sha256_of
 from dpsynth.columns.column import merged_columns
@@ -54,7 +46,6 @@ from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.structure_tree import TreeClique, largest
 from dpsynth.statistics.verdict import Judgement, Verdict
-from dpsynth.strategy.reuse_record import guarantee_with
 
 MANIFEST = "manifest.json"
 
@@ -384,12 +375,13 @@ class Manifest(Part):
     )
 
     @staticmethod
-    def of(publication: Publication) -> Manifest:
+    def of(publication: Publication, words: Words) -> Manifest:
         """The manifest of a release whose files aren't listed yet."""
         cut = publication.cut
         too_low = "" if cut is None else cut.too_low
         here = publication.measured_together
-        earlier = [c for use in (publication.reused, publication.public_table) if use for c in use.cliques]
+        reused, public = publication.reused, publication.public_table
+        earlier = [c for use in (reused, public) if use for c in use.cliques]
         verdict, guarantee = publication.verdict, publication.guarantee
         facts = {
             "format": FORMAT,
@@ -420,10 +412,10 @@ class Manifest(Part):
                 "accountant": guarantee.accountant,
                 "groups": of_groups(guarantee),
                 "other_relation": other_relation(guarantee),
-                "in_words": (*guarantee_words(publication), *guarantee_with(publication.reused)),
+                "in_words": words.guarantee,
             },
-            "not_protected": not_protected(publication),
-            "cautions": cautions(publication),
+            "not_protected": words.not_protected,
+            "cautions": words.cautions,
             "warnings": publication.warnings,
             "budget_requested": publication.budget,
             "mechanisms": publication.events,
@@ -435,7 +427,7 @@ class Manifest(Part):
                 "known_from_elsewhere": largest(earlier),
                 "model": tree_cliques(publication.model.tree, [c.name for c in publication.columns]),
                 "merged_values": {
-                    "why": merged_in_words(publication),
+                    "why": words.merged,
                     "below_rows": publication.merged_below,
                     "columns": {
                         merged.column: {
@@ -447,8 +439,8 @@ class Manifest(Part):
                     },
                 },
             },
-            "earlier_releases": None if publication.reused is None else publication.reused.to_json(),
-            "public_table": None if publication.public_table is None else publication.public_table.to_json(),
+            "earlier_releases": reused and {"in_words": words.reuse, **reused.to_json()},
+            "public_table": public and {"in_words": words.public_table, **public.to_json()},
             "public_marginals": [
                 {"columns": m.clique, "rows": publication.public_marginals.rows if m.counted else None}
                 for m in publication.public_marginals.marginals
@@ -456,10 +448,10 @@ class Manifest(Part):
             "source": publication.form,
             "columns": public_schema(publication.layout),
             "found_with_budget": publication.found,
-            "found_in_words": found_in_words(publication),
+            "found_in_words": words.found,
             "constraints": {
                 "rules": publication.constraints,
-                "in_words": constraints_in_words(publication),
+                "in_words": words.constraints,
             },
             "local": None if publication.collection is None else publication.collection.to_json(),
             "synthetic_rows": publication.synthetic.rows,

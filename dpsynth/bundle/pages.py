@@ -21,11 +21,12 @@ from jinja2 import Environment
 
 from dpsynth import figures
 from dpsynth.bundle import explanation
+from dpsynth.bundle.explanation import Words
 from dpsynth.bundle.publication import Publication
 from dpsynth.bundle.report_source import ReportSource, ShownColumn
 from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.bundle.row_files import table_names
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, merged_columns
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.identifier import Surrogates
 from dpsynth.columns.layout import Part
@@ -168,11 +169,12 @@ def _one_each(local: object) -> bool:
     return isinstance(local, Mapping) and str(local["answers_a_report"]).startswith("one ")
 
 
-def readme_text(publication: Publication, catalogues: Collection[str]) -> str:
+def readme_text(publication: Publication, words: Words, catalogues: Collection[str]) -> str:
     """The recipient's README.
 
     Args:
         publication: the content of the bundle.
+        words: the same in words.
         catalogues: names of the files for catalogues of data.
     """
     kinds = publication.layout.kinds
@@ -184,7 +186,14 @@ def readme_text(publication: Publication, catalogues: Collection[str]) -> str:
         _environment()
         .get_template("README.md.j2")
         .render(
-            explanation.shared_by_pages(publication),
+            publication=publication,
+            words=words,
+            guarantee=publication.guarantee,
+            headline=explanation.headline(publication.guarantee),
+            rehearsal=explanation.REHEARSAL,
+            rows_about=explanation.rows_about(publication.part and publication.part.to_json()),
+            modelled=any(not statistic.measured for statistic in publication.statistics),
+            merged=merged_columns(publication.columns, publication.compression),
             columns=described,
             catalogues=catalogues,
             table_texts=[name for name in table_names(publication.synthetic.names) if ".csv" in name],

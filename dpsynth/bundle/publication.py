@@ -25,7 +25,6 @@ from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, Measurement, OwnAnswer, PublicMarginals
 from dpsynth.columns.rules import Enforcement
 from dpsynth.columns.sums import FinerCounts, MeasuredSums
-from dpsynth.figures import rounded_up
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.measurement_file import Answered
 from dpsynth.statistics.cut_off import CutOff
@@ -34,7 +33,6 @@ from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.tables import StatisticTable
 from dpsynth.statistics.verdict import NO_VERDICT, Verdict
-from dpsynth.strategy.reuse_record import PublicUse, Reused
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,33 +88,6 @@ def file_of(audience: str) -> str:
     return f"measurements-{audience}.parquet"
 
 
-def audiences_in_words(audience: BundleAudience) -> tuple[str, ...]:
-    """The bundles of other audiences, and what they cost together, as sentences."""
-    own = audience.epsilons[audience.name]
-    fewer = {name: epsilon for name, epsilon in audience.epsilons.items() if epsilon < own}
-    more = {name: epsilon for name, epsilon in audience.epsilons.items() if epsilon > own}
-    sentences = [f"This bundle is for the audience {audience.name}."]
-    if fewer:
-        sentences.append(
-            f"The same release has a bundle for {_each(fewer)}. Its answers are among those of this one, "
-            "and the guarantee here holds for readers of both."
-        )
-    if more:
-        sentences.append(
-            f"The same release has a bundle for {_each(more)}. It is made of further answers, and this "
-            "bundle holds none of them. The guarantee here is for readers who see this bundle alone. For "
-            "readers of both the larger ε holds, and not the sum."
-        )
-    return tuple(sentences)
-
-
-def _each(epsilons: Mapping[str, float]) -> str:
-    return " and one for ".join(
-        f"{name} (ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{rounded_up(epsilon)})"
-        for name, epsilon in epsilons.items()
-    )
-
-
 class Views(Protocol):
     """Views of the synthetic table in the form of older disclosure control, as post-processing."""
 
@@ -131,6 +102,28 @@ class Views(Protocol):
 
     def files(self) -> Iterator[tuple[str, Mapping[str, Sequence[str] | pa.StringArray]]]:
         """Each file's name, with its columns."""
+        ...
+
+
+class FromElsewhere(Protocol):
+    """Counts from elsewhere that the model rests on, as the template of words tells of them."""
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The sets of columns whose joint counts are in the model."""
+        ...
+
+    def to_json(self) -> dict[str, object]:
+        """The facts of the manifest."""
+        ...
+
+
+class EarlierReleases(FromElsewhere, Protocol):
+    """Answers of earlier releases."""
+
+    @property
+    def used(self) -> Sequence[object]:
+        """Those that are in the model."""
         ...
 
 
@@ -234,11 +227,11 @@ class Publication:
     formats: tuple[str, ...]
     lost: tuple[Clique, ...]
     versions: Mapping[str, str]
-    reused: Reused | None = None
+    reused: EarlierReleases | None = None
     unit_changed: tuple[str, ...] = ()
     found: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     constraints: tuple[Enforcement, ...] = ()
-    public_table: PublicUse | None = None
+    public_table: FromElsewhere | None = None
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     nameless: Nameless | None = None
     rehearsal: bool = False

@@ -16,7 +16,7 @@ from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import PURE
 from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.bundle import compute_statistics
-from dpsynth.bundle.explanation import assumption
+from dpsynth.bundle.explanation import Words, assumption
 from dpsynth.columns.statistic_kinds import Crosstab
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
@@ -213,7 +213,7 @@ def test_answers_said_to_be_about_the_same_rows_are_left_out_where_they_can_not_
     evidence, reused = weighted_evidence(releases(0, 0, 1), told, publication.columns, publication.singles)
     assert reused.differing == {"r1"}
     assert evidence.same == (told[0],) and [a for _, a in evidence.before] == [told[2]]
-    words = " ".join(reused.to_json()["in_words"])
+    words = " ".join(Words.of(replace(publication, reused=reused)).reuse)
     assert "r0 (2026-09), about the same rows, were averaged in" in words
     assert "r1 (2026-09), said to be about the same rows, were left out" in words
     assert [r["use"] for r in reused.to_json()["releases"]] == [

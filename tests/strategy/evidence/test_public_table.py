@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpsynth.bundle.explanation import Words
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.errors import ConfigError
-from dpsynth.strategy.reuse_record import PublicUse, cautions_with_public
+from dpsynth.strategy.reuse_record import PublicUse
 from dpsynth.strategy.reuse_sources import PublicTable
 
 SEX, CITY, TYPE = (
@@ -73,10 +75,10 @@ def test_a_column_spelt_in_another_way_throughout_is_refused_by_name(file):
 
 
 @pytest.mark.parametrize("cliques", [(), (("sex", "city"),)])
-def test_words_tell_whether_its_relations_were_used(cliques):
+def test_words_tell_whether_its_relations_were_used(publication, cliques):
     use = PublicUse("ab" * 32, 500, ("sex", "city"), 421.3, cliques)
-    (words,) = cautions_with_public(use)
+    (words,) = Words.of(replace(publication, public_table=use)).public_table
     assert "500" in words and "421" in words
     assert ("a relation" in words) == bool(cliques)
     assert use.to_json()["in_the_model_together"] == [list(c) for c in cliques]
-    assert cautions_with_public(None) == ()
+    assert Words.of(publication).public_table == ()
