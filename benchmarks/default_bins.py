@@ -26,7 +26,7 @@ from first_contact import TABLES, brought, compared
 import dpsynth.columns.bins
 from dpsynth.columns.bins import equal_starts, growing_starts, grows
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.wings.owner.assess.number_guesses import rounded
+from dpsynth.wings.owner.assess.value_guesses import rounded
 
 Starts = Callable[[int, int, int], list[int]]
 _NOISE = 0.002

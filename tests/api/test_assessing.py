@@ -64,7 +64,7 @@ def test_a_frame_is_checked_as_its_file_is_and_nothing_is_written(folder: Path) 
 
 
 def test_the_words_are_those_of_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dpsynth.wings.owner.check_command import check
+    from dpsynth.wings.owner.commands import check
 
     odd().to_csv("visits.csv", **CSV)
     values = {"source": {"path": "visits.csv"}, "privacy": {"epsilon": 1}, "columns": COLUMNS}

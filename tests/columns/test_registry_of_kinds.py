@@ -26,8 +26,7 @@ from dpsynth.columns.public_schema import public_schema
 from dpsynth.columns.text import TextCodec
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.document import parse_yaml
-from dpsynth.wings.owner.starter.fitting import fitted
-from dpsynth.wings.owner.starter.sketch import Sketch
+from dpsynth.wings.owner.starter.sketch import Sketch, fitted
 from tests.columns.declared import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[2]

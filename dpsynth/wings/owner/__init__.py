@@ -12,10 +12,10 @@ _HERE = "dpsynth.wings.owner"
 WING = Wing(
     title="For the owner of the table",
     commands={
-        "init": f"{_HERE}.init_command:init",
-        "example": f"{_HERE}.init_command:example",
-        "check": f"{_HERE}.check_command:check",
-        "evaluate": f"{_HERE}.evaluate_command:evaluate",
+        "init": f"{_HERE}.commands:init",
+        "example": f"{_HERE}.commands:example",
+        "check": f"{_HERE}.commands:check",
+        "evaluate": f"{_HERE}.commands:evaluate",
     },
     functions={
         "describe": f"{_HERE}.in_python:describe",

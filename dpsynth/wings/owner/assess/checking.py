@@ -35,10 +35,11 @@ from dpsynth.curator import MemoryTable, as_texts
 from dpsynth.curator.loaded_rows import in_slice
 from dpsynth.curator.rows.csv_lines import BrokenRows
 from dpsynth.curator.rows.files import names_of
-from dpsynth.errors import DpsynthError, SourceError, StepFailed
+from dpsynth.errors import SourceError
 from dpsynth.pipeline.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
 from dpsynth.pipeline.reservation import Occasion, occasion_of
 from dpsynth.wings.owner.assess.findings import TUNED, Finding, UnitTally, column_findings, source_findings
+from dpsynth.wings.owner.assess.profiling import withheld
 from dpsynth.wings.owner.assess.proposals import ObedienceTally, Proposal, about_rules, proposals
 from dpsynth.wings.owner.assess.row_sample import ColumnTally, PersonTally, RowSample, TypedRows
 
@@ -230,14 +231,7 @@ def check(spec: Spec, period: str | None = None, table: MemoryTable | None = Non
     """
     inputs = inputs_of(spec, table)
     occasion = occasion_of(spec, datetime.now(UTC), period)
-    try:
-        return _checked(inputs, occasion)
-    except DpsynthError as error:
-        error.__cause__ = error.__context__ = None
-        raise
-    except Exception as error:
-        failure = StepFailed.of("check the table", error)
-    raise failure
+    return withheld("check the table", lambda: _checked(inputs, occasion))
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:

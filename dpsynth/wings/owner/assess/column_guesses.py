@@ -27,21 +27,26 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.codec import INVALID
 from dpsynth.columns.column import Column, NumberSearch
 from dpsynth.columns.number_texts import numbers_of, parse_numbers
-from dpsynth.config.files.form import FileForm
 from dpsynth.curator.units import Person, nobody, unit_codes
-from dpsynth.wings.owner.assess.column_names import names_a_person
-from dpsynth.wings.owner.assess.identifier_forms import Form
-from dpsynth.wings.owner.assess.moment_guesses import clock_or_day_guess, moment_guess, with_one_unit
-from dpsynth.wings.owner.assess.number_guesses import Guess, is_whole, number_guess
-from dpsynth.wings.owner.assess.reach import FEWEST_UNITS, Reach
+from dpsynth.wings.owner.assess.identifier_forms import Form, names_a_person
 from dpsynth.wings.owner.assess.unit_guesses import (
     MOST_SAMPLED,
     Repeating,
     Texts,
-    Unit,
     identifier_form,
     repeating,
 )
+from dpsynth.wings.owner.assess.value_guesses import (
+    FEWEST_UNITS,
+    Guess,
+    Reach,
+    clock_or_day_guess,
+    is_whole,
+    moment_guess,
+    number_guess,
+    with_one_unit,
+)
+from dpsynth.wings.owner.starter.sketch import Profile
 
 _MOST_KNOWN = 20_000
 _MOST_LISTED = 250
@@ -70,23 +75,6 @@ _TRUTHS = (
     ("0.0", "1.0"),
     ("off", "on"),
 )
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Guesses from a private table.
-
-    Attributes:
-        columns: keys of the grammar by column.
-        unit: the persons, if a column seems to name them.
-        questions: further questions about who repeats, as sentences.
-        form: the form of the file, with the lines that are no rows; None if the table is no file.
-    """
-
-    columns: Mapping[str, Guess]
-    unit: Unit | None = None
-    questions: tuple[str, ...] = ()
-    form: FileForm | None = None
 
 
 Coded = Callable[[Guess], Column | None]

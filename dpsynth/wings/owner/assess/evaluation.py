@@ -31,21 +31,34 @@ from dpsynth.curator import MemoryTable, check_source
 from dpsynth.errors import ConfigError
 from dpsynth.page_templates import PairCell, PairMatrix, environment, pair_matrix
 from dpsynth.pipeline.steps import Steps, plainly
-from dpsynth.wings.owner.assess.agreement import Agreement, Unseen, agreement, unseen_pairs
-from dpsynth.wings.owner.assess.coefficients import Regression, regression
-from dpsynth.wings.owner.assess.distances import (
+from dpsynth.wings.owner.assess.comparison import (
+    Agreement,
+    Correlation,
     Distance,
     MarginalScore,
+    RawColumn,
+    Unseen,
+    Violations,
+    agreement,
     column_distances,
+    correlations,
     marginal_score,
     pair_distances,
+    raw_columns,
+    unseen_pairs,
+    violations,
 )
 from dpsynth.wings.owner.assess.interval_coverage import Coverages, interval_coverage
+from dpsynth.wings.owner.assess.models import (
+    Prediction,
+    Propensity,
+    Regression,
+    check_targets,
+    prediction,
+    propensity,
+    regression,
+)
 from dpsynth.wings.owner.assess.owned_bundle import PAGE, OwnedBundle, private_table, synthetic_table
-from dpsynth.wings.owner.assess.prediction import Prediction, check_targets, prediction
-from dpsynth.wings.owner.assess.propensity import Propensity, propensity
-from dpsynth.wings.owner.assess.raw_values import Correlation, RawColumn, correlations, raw_columns
-from dpsynth.wings.owner.assess.violations import Violations, violations
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,7 +29,8 @@ from dpsynth.curator import MemoryTable
 from dpsynth.curator.rows.cell_texts import as_texts
 from dpsynth.curator.rows.files import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
-from dpsynth.wings.owner.assess.column_guesses import Profile, profile
+from dpsynth.wings.owner.assess.column_guesses import profile
+from dpsynth.wings.owner.starter.sketch import Profile
 
 Batches = Callable[[FileForm], Iterable[Mapping[str, pa.StringArray]]]
 
@@ -186,6 +187,8 @@ def _alike(number: float, total: float) -> bool:
 
 Found = TypeVar("Found")
 
+_STEP = "look at the table"
+
 _GRAMMAR: TypeAdapter[ColumnSpec] = TypeAdapter(ColumnSpec)
 
 
@@ -215,7 +218,7 @@ def look_at(table: str | None, form: FileForm, columns: Sequence[str], person: s
     def read(form: FileForm) -> Rereadable:
         return Rereadable(lambda: read_batches(Path(table), names, form, keep_broken=False))
 
-    rows = _plainly(lambda: with_layout(form, read))
+    rows = withheld(_STEP, lambda: with_layout(form, read))
     return replace(_looked(read(rows), columns, person), form=rows)
 
 
@@ -242,7 +245,7 @@ class Rereadable:
 
 @unheard()
 def _looked(batches: Rereadable, columns: Sequence[str], person: str | None = None) -> Profile:
-    return _plainly(lambda: profile(batches, columns, person, _column_of))
+    return withheld(_STEP, lambda: profile(batches, columns, person, _column_of))
 
 
 def _column_of(guess: Mapping[str, object]) -> Column | None:
@@ -254,7 +257,7 @@ def _column_of(guess: Mapping[str, object]) -> Column | None:
     return part if isinstance(part, Column) else None
 
 
-def _plainly(look: Callable[[], Found]) -> Found:
+def withheld(step: str, look: Callable[[], Found]) -> Found:
     """The result of a look, or an error that tells nothing of cells."""
     try:
         return look()
@@ -262,5 +265,5 @@ def _plainly(look: Callable[[], Found]) -> Found:
         error.__cause__ = error.__context__ = None
         raise
     except Exception as error:
-        failure = StepFailed.of("look at the table", error)
+        failure = StepFailed.of(step, error)
     raise failure

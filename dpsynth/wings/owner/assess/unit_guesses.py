@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsynth.wings.owner.assess.column_names import Whose, named_whose
-from dpsynth.wings.owner.assess.identifier_forms import FREE_TEXT, NAMES, Form, form_of
+from dpsynth.wings.owner.assess.identifier_forms import FREE_TEXT, NAMES, Form, Whose, form_of, named_whose
+from dpsynth.wings.owner.starter.sketch import Unit
 
 MOST_SAMPLED = 20_000
 """Most rows in which columns are held against each other."""
@@ -54,23 +54,6 @@ _MOST_KEYS = 12
 
 NUMBERS = Form("numbers that were handed out")
 """The form of numbers of customers, cases or members, which no check digit tells."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A guess whose rows belong together.
-
-    Attributes:
-        column: the column with the person of each row.
-        max_rows: the most rows of one person that are used; a round number.
-        kind: whom the column tells apart.
-        question: the question to the owner, with the numbers of values and rows; "" where none is asked.
-    """
-
-    column: str
-    max_rows: int
-    kind: Literal["person", "household"] = "person"
-    question: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,7 @@ them.
 from dpsynth.wings.owner.starter.formats import FORMATS, draft_of, guessed
 from dpsynth.wings.owner.starter.header import draft_in_memory
 from dpsynth.wings.owner.starter.sketch import LOOKED, Draft, Sketch
-from dpsynth.wings.owner.starter.starter import must_be_new, starter_text, write_starter
-from dpsynth.wings.owner.starter.writing import release_name
+from dpsynth.wings.owner.starter.writing import must_be_new, release_name, starter_text, write_starter
 
 __all__ = [
     "FORMATS",

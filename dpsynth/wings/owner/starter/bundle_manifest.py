@@ -9,11 +9,7 @@ from __future__ import annotations
 from dpsynth.columns.public_schema import declared_from
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter.documents import Mapping, mapping
-from dpsynth.wings.owner.starter.fitting import first_fit, fitted
-from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch
-
-FORMAT = "dpsynth"
-NAME = "a bundle's manifest.json"
+from dpsynth.wings.owner.starter.sketch import STUB, Draft, Format, Sketch, first_fit, fitted
 
 
 def is_manifest(document: Mapping) -> bool:
@@ -21,7 +17,7 @@ def is_manifest(document: Mapping) -> bool:
     return {"release_id", "guarantee", "columns"} <= document.keys() and isinstance(document["columns"], list)
 
 
-def read_manifest(document: Mapping, file: str) -> Draft:
+def read_manifest(document: Mapping, file: str, _: str | None = None) -> Draft:
     """A draft with the columns of a release.
 
     Raises:
@@ -52,3 +48,6 @@ def _sketch(facts: Mapping) -> Sketch:
     if declared is None:
         return fitted(Sketch(called, dict(STUB), ("The manifest doesn't say what it is.",)))
     return first_fit(called, declared, {k: v for k, v in declared.items() if k != "missing"})
+
+
+FORMAT = Format("dpsynth", "a bundle's manifest.json", is_manifest, read_manifest)

@@ -5,8 +5,8 @@ A new format is one file beside this one and one line in ``FORMATS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dpsynth.columns.section import one_of
@@ -15,54 +15,27 @@ from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter import (
     bundle_manifest,
-    google_domain,
-    mbi_domain,
+    domains,
     pandera_schema,
     sdv,
     table_schema,
 )
-from dpsynth.wings.owner.starter.documents import Mapping as Document
 from dpsynth.wings.owner.starter.documents import read_document
-from dpsynth.wings.owner.starter.fitting import fitted
 from dpsynth.wings.owner.starter.header import FORMATS as TABLES
 from dpsynth.wings.owner.starter.header import read_header
-from dpsynth.wings.owner.starter.sketch import Draft, Look
-
-
-@dataclass(frozen=True)
-class Format:
-    """One format of descriptions of a table.
-
-    Attributes:
-        name: the format's name in messages.
-        recognised: True for a document that looks like this format.
-        read: the draft of a document, from the document, the file's name, and the name of the table to
-            pick of several.
-    """
-
-    name: str
-    recognised: Callable[[Document], bool]
-    read: Callable[[Document, str, str | None], Draft]
-
+from dpsynth.wings.owner.starter.sketch import Draft, Format, Profile, fitted
 
 # From the clearest signs to the weakest: a domain.json has only its whole numbers.
 FORMATS: Mapping[str, Format] = {
-    bundle_manifest.FORMAT: Format(
-        bundle_manifest.NAME,
-        bundle_manifest.is_manifest,
-        lambda d, file, _: bundle_manifest.read_manifest(d, file),
-    ),
-    table_schema.FORMAT: Format(table_schema.NAME, table_schema.is_schema, table_schema.read_schema),
-    sdv.FORMAT: Format(sdv.NAME, sdv.is_metadata, sdv.read_metadata),
-    pandera_schema.FORMAT: Format(
-        pandera_schema.NAME, pandera_schema.is_schema, lambda d, file, _: pandera_schema.read_schema(d, file)
-    ),
-    google_domain.FORMAT: Format(
-        google_domain.NAME, google_domain.is_domain, lambda d, file, _: google_domain.read_domain(d, file)
-    ),
-    mbi_domain.FORMAT: Format(
-        mbi_domain.NAME, mbi_domain.is_domain, lambda d, file, _: mbi_domain.read_domain(d, file)
-    ),
+    form.word: form
+    for form in (
+        bundle_manifest.FORMAT,
+        table_schema.FORMAT,
+        sdv.FORMAT,
+        pandera_schema.FORMAT,
+        domains.GOOGLE,
+        domains.MBI,
+    )
 }
 
 
@@ -101,7 +74,7 @@ def draft_of(
     return draft
 
 
-def guessed(draft: Draft, look: Look) -> Draft:
+def guessed(draft: Draft, look: Profile) -> Draft:
     """A draft with its gaps filled by guesses from the private table that the grammar accepts."""
     if not look.columns:
         return draft

@@ -36,8 +36,7 @@ from dpsynth.config.files.header import LONGEST_HEADER, header_of, names_in, sep
 from dpsynth.config.files.opening import cell_text, opened, plainly, sheet_rows
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.errors import SourceError
-from dpsynth.wings.owner.starter.fitting import fitted
-from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch
+from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch, fitted
 
 FORMATS = KINDS
 

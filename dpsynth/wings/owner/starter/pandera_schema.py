@@ -13,13 +13,18 @@ from dataclasses import dataclass, replace
 
 from dpsynth.columns.declaration import Declared
 from dpsynth.columns.section import Value
-from dpsynth.wings.owner.starter.documents import Mapping, mapping, shown
-from dpsynth.wings.owner.starter.fitting import fitted
-from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch
-from dpsynth.wings.owner.starter.values import about, coded, inside, moment, named_values, with_missing
-
-FORMAT = "pandera"
-NAME = "pandera schema"
+from dpsynth.wings.owner.starter.documents import (
+    Mapping,
+    about,
+    coded,
+    inside,
+    mapping,
+    moment,
+    named_values,
+    shown,
+    with_missing,
+)
+from dpsynth.wings.owner.starter.sketch import STUB, Draft, Format, Sketch, fitted
 
 _OF_A_COLUMN = {
     "title", "description", "dtype", "pandas_dtype", "nullable", "checks", "name", "unique", "coerce",
@@ -48,7 +53,7 @@ def is_schema(document: Mapping) -> bool:
     return any(isinstance(c, dict) and {"dtype", "pandas_dtype", "nullable"} & c.keys() for c in found)
 
 
-def read_schema(document: Mapping, file: str) -> Draft:
+def read_schema(document: Mapping, file: str, _: str | None = None) -> Draft:
     """A draft with the types, ranges and values that the schema checks.
 
     Raises:
@@ -169,3 +174,6 @@ def _text(pattern: str | None) -> Declared:
         return coded(pattern if pattern is not None and pattern.endswith("$") else "")
     except ValueError:
         return {"type": "category", "values": None}
+
+
+FORMAT = Format("pandera", "pandera schema", is_schema, read_schema)

@@ -10,13 +10,8 @@ from dpsynth.columns.declaration import Declared
 from dpsynth.columns.moment_formats import ISO
 from dpsynth.columns.section import Value
 from dpsynth.errors import ConfigError
-from dpsynth.wings.owner.starter.documents import Mapping, mapping, picked, shown
-from dpsynth.wings.owner.starter.fitting import first_fit, fitted
-from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch
-from dpsynth.wings.owner.starter.values import cells, has_clock
-
-FORMAT = "sdv"
-NAME = "SDV metadata"
+from dpsynth.wings.owner.starter.documents import Mapping, cells, has_clock, mapping, picked, shown
+from dpsynth.wings.owner.starter.sketch import STUB, Draft, Format, Sketch, first_fit, fitted
 
 _PLACES = {"city", "country_code", "state", "state_abbr", "administrative_unit", "postcode", "province"}
 _DEGREES = {"latitude": 90, "longitude": 180}
@@ -126,3 +121,6 @@ def _datetime(name: str, pattern: Value) -> Sketch:
     if pattern not in ISO.values():
         declared["format"] = pattern
     return fitted(Sketch(name, declared))
+
+
+FORMAT = Format("sdv", "SDV metadata", is_metadata, read_metadata)

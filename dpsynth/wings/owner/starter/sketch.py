@@ -1,21 +1,28 @@
 """Sketches of the columns of a table that has no configuration yet.
 
-A sketch holds keys of the grammar. A key whose value is None is a gap: the grammar needs it, and no
-header or description gave it. The writer marks each gap and each guess for review.
+A sketch holds keys of the grammar. A key whose value is None is a gap: the grammar needs it, and no header or
+description gave it. The writer marks each gap and each guess for review.
 
-Invariant: a key comes from a header, from a description, or as a guess from the private table; keys that
-were guessed are listed.
+Invariant: a key comes from a header, from a description, or as a guess from the private table; keys that were
+guessed are listed. The grammar accepts a fitted sketch once its gaps are filled. A refused value has become a
+gap, with a note of the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, cast
+from decimal import Decimal
+from typing import Literal, cast
 
+from pydantic import TypeAdapter, ValidationError
+
+from dpsynth.columns.column import Column
 from dpsynth.columns.declaration import Declared
+from dpsynth.columns.kinds import KINDS, ColumnSpec
 from dpsynth.columns.section import Value
 from dpsynth.config.files import FileForm
+from dpsynth.wings.owner.starter.documents import Mapping as Document
 
 LOOKED = (
     "What stands here was guessed from the private table itself, so it is a private fact: bounds that were "
@@ -33,52 +40,38 @@ DESCRIBED = (
 )
 
 
-class Unit(Protocol):
-    """A guess whose rows belong together: those with one value of a column, and how many of them are used."""
+@dataclass(frozen=True)
+class Unit:
+    """A guess whose rows belong together.
 
-    @property
-    def column(self) -> str:
-        """The column with the person of each row."""
-        ...
+    Attributes:
+        column: the column with the person of each row.
+        max_rows: the most rows of one person that are used; a round number.
+        kind: whom the column tells apart.
+        question: the question to the owner, with the numbers of values and rows; "" where none is asked.
+    """
 
-    @property
-    def max_rows(self) -> int:
-        """The most rows of one person that are used."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """Whom the column tells apart: person or household."""
-        ...
-
-    @property
-    def question(self) -> str:
-        """The question to the owner; it has exact counts."""
-        ...
+    column: str
+    max_rows: int
+    kind: Literal["person", "household"] = "person"
+    question: str = field(default="", compare=False)
 
 
-class Look(Protocol):
-    """Guesses from the private table, as ``dpsynth.wings.owner.assess.profiling`` makes them."""
+@dataclass(frozen=True)
+class Profile:
+    """Guesses from a private table, as ``dpsynth.wings.owner.assess.profiling`` makes them.
 
-    @property
-    def columns(self) -> Mapping[str, Mapping[str, object]]:
-        """Keys of the grammar by column."""
-        ...
+    Attributes:
+        columns: keys of the grammar by column.
+        unit: the persons, if a column seems to name them.
+        questions: further questions about who repeats, as sentences.
+        form: the form of the file, with the lines that are no rows; None if the table is no file.
+    """
 
-    @property
-    def unit(self) -> Unit | None:
-        """The persons, if a column seems to name them."""
-        ...
-
-    @property
-    def questions(self) -> tuple[str, ...]:
-        """Further questions about who repeats, as sentences."""
-        ...
-
-    @property
-    def form(self) -> FileForm | None:
-        """The form of the file, with the lines that are no rows; None if the table is no file."""
-        ...
+    columns: Mapping[str, Mapping[str, object]]
+    unit: Unit | None = None
+    questions: tuple[str, ...] = ()
+    form: FileForm | None = None
 
 
 STUB: Declared = {"type": None}
@@ -175,7 +168,7 @@ class Draft:
         """Names of the columns with gaps."""
         return tuple(sketch.name for sketch in self.columns if sketch.gaps)
 
-    def with_guesses(self, look: Look) -> Draft:
+    def with_guesses(self, look: Profile) -> Draft:
         """The draft with gaps filled by guesses; keys with a value keep it."""
         found = cast(Mapping[str, Mapping[str, Value]], look.columns)
         columns = tuple(_guessed(sketch, found.get(sketch.name, {})) for sketch in self.columns)
@@ -191,6 +184,24 @@ class Draft:
             questions=look.questions,
             form=form,
         )
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format of descriptions of a table.
+
+    Attributes:
+        word: the format's word on the command line.
+        name: its name in messages.
+        recognised: True for a document that looks like this format.
+        read: the draft of a document, from the document, the file's name, and the name of the table to
+            pick of several.
+    """
+
+    word: str
+    name: str
+    recognised: Callable[[Document], bool]
+    read: Callable[[Document, str, str | None], Draft]
 
 
 _NUMERIC = {"integer", "number"}
@@ -220,3 +231,78 @@ def _guessed(sketch: Sketch, guess: Mapping[str, Value]) -> Sketch:
     else:
         return sketch
     return replace(sketch, declared=found, guessed=sketch.guessed | keys)
+
+
+_GRAMMAR: TypeAdapter[ColumnSpec] = TypeAdapter(ColumnSpec)
+_LONGEST_NAME = 200
+_PROBLEMS = 12
+
+
+def first_fit(name: str, *candidates: Declared) -> Sketch:
+    """The first of some declarations that the grammar accepts; otherwise the last, with gaps."""
+    for declared in candidates[:-1]:
+        if _problem(declared) is None:
+            return fitted(Sketch(name, declared))
+    return fitted(Sketch(name, candidates[-1]))
+
+
+def fitted(sketch: Sketch) -> Sketch:
+    """A sketch in which refused values have become gaps, with notes of the reasons."""
+    name = sketch.name
+    if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
+        return replace(sketch, declared=None).noted(
+            f"Left out: a name must have 1 to {_LONGEST_NAME} printable characters."
+        )
+    if sketch.declared is None:
+        return sketch
+    declared, notes = dict(sketch.declared), list(sketch.notes)
+    for _ in range(_PROBLEMS):
+        problem = _problem(declared)
+        if problem is None:
+            break
+        key, words = problem
+        if key is None or declared.get(key) is None:
+            declared = dict(STUB)
+            notes.append(f"Its description can't be used: {words}.")
+        else:
+            declared[key] = None
+            notes.append(f"Not taken over: {key} {words}.")
+    done = replace(sketch, declared=declared, notes=tuple(notes), guessed=sketch.guessed & declared.keys())
+    if not done.gaps and _domain_size(declared) < 2:
+        return replace(done, declared=None).noted("Left out: it has one possible value only.")
+    return done
+
+
+def _problem(declared: Declared) -> tuple[str | None, str] | None:
+    """The first key that the grammar refuses, and its message; None if it refuses nothing."""
+    try:
+        _GRAMMAR.validate_python(_filled(declared))
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        context = detail.get("ctx", {})
+        path = [part for part in (*detail["loc"], *context.get("path", ())) if not str(part).startswith("@")]
+        words = context.get("words") or "isn't supported here"
+        key = next((str(part) for part in path if str(part) in declared), None)
+        return key, str(words)
+    return None
+
+
+def _filled(declared: Declared) -> dict[str, object]:
+    """A declaration with harmless values in its gaps."""
+    filled: dict[str, object] = {key: value for key, value in declared.items() if value is not None}
+    kind = filled.setdefault("type", "category")
+    if "values" not in filled and (declared.get("type") is None or "values" in declared):
+        filled["values"] = ["a value that is still to be given", "another such value"]
+    gaps = [end for end in ("min", "max") if end in declared and declared[end] is None]
+    if len(gaps) == 2:
+        filled |= KINDS[str(kind)].STAND_INS if str(kind) in KINDS else {}
+    elif gaps:
+        end = declared["max" if gaps == ["min"] else "min"]
+        step = (-1 if gaps == ["min"] else 1) if isinstance(end, int | Decimal) else 0
+        filled[gaps[0]] = end + step if step and isinstance(end, int | Decimal) else end
+    return filled
+
+
+def _domain_size(declared: Declared) -> int:
+    part = _GRAMMAR.validate_python(cast(dict[str, object], declared)).part("")
+    return part.size if isinstance(part, Column) else 2

@@ -13,13 +13,20 @@ from dpsynth.columns.moment_formats import ISO, MomentKind
 from dpsynth.columns.section import Value
 from dpsynth.config.files.form import SEPARATORS, FileForm
 from dpsynth.errors import ConfigError
-from dpsynth.wings.owner.starter.documents import Mapping, mapping, picked, sequence, shown
-from dpsynth.wings.owner.starter.fitting import first_fit, fitted
-from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch
-from dpsynth.wings.owner.starter.values import about, coded, inside, moment, named_values, with_missing
-
-FORMAT = "table-schema"
-NAME = "Table Schema or Data Package (Frictionless)"
+from dpsynth.wings.owner.starter.documents import (
+    Mapping,
+    about,
+    coded,
+    inside,
+    mapping,
+    moment,
+    named_values,
+    picked,
+    sequence,
+    shown,
+    with_missing,
+)
+from dpsynth.wings.owner.starter.sketch import STUB, Draft, Format, Sketch, first_fit, fitted
 
 _NAMING = {"email", "uri", "uuid"}
 _UNSUPPORTED = {"object", "array", "list", "geopoint", "geojson", "binary"}
@@ -219,3 +226,6 @@ def _coded(name: str, pattern: str, missing: Value) -> Sketch:
     except ValueError as error:
         declared = with_missing({"type": "category", "values": None}, missing)
         return fitted(Sketch(name, declared, (shown(f"Its pattern {pattern} {error}.", 200),)))
+
+
+FORMAT = Format("table-schema", "Table Schema or Data Package (Frictionless)", is_schema, read_schema)

@@ -1,24 +1,96 @@
-"""Text of a configuration from a draft, with comments, and with gaps and guesses listed for review.
+"""The starter file: a configuration from a draft, with comments, and with gaps and guesses listed for review.
 
-Invariant: read back, the text holds exactly the values of the draft; each gap and each guess
-has its column in the list under ``review``, and a configuration with such a list is not run.
+Invariant: read back, the text holds exactly the values of the draft; each gap and each guess has its column
+in the list under ``review``, and a configuration with such a list is not run. No file is overwritten. Only
+its owner can read a file with guesses from the private table.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from textwrap import wrap
 from typing import cast
 
 from dpsynth.columns.section import Value
+from dpsynth.config.document import MAX_BYTES, parse_yaml
 from dpsynth.config.files.form import SEPARATORS, FileForm, named_form, usual_name
 from dpsynth.config.grammar import release_named
+from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.wings.owner.starter.documents import shown
 from dpsynth.wings.owner.starter.sketch import Draft, Sketch
+
+_SCHEMAS = ("dpsynth.schema.json", "schemas/dpsynth.schema.json", "../schemas/dpsynth.schema.json")
+"""Places of the JSON Schema for editors, from the configuration's folder."""
+
+
+def write_starter(draft: Draft, target: Path, command: str) -> Path:
+    """Write the configuration, and nothing else. It names the schema for editors if one is near.
+
+    Args:
+        draft: the sketches of the columns.
+        target: the configuration's file.
+        command: the command that the user ran, for the first comment.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        ConfigError: the file exists, or would be too large.
+        DpsynthError: the file can't be written.
+    """
+    must_be_new(target)
+    near = next((f for f in _SCHEMAS if (target.parent / f).is_file()), None)
+    text = starter_text(draft, target.stem, near, command)
+    try:
+        _write(target, text, 0o600 if draft.looked else 0o666)
+    except OSError as error:
+        raise DpsynthError(f"{target} can't be written: {error.strerror or type(error).__name__}.") from None
+    return target
+
+
+def must_be_new(target: Path) -> None:
+    """Refuse a file that exists, before anything is read.
+
+    Raises:
+        ConfigError: the file exists.
+    """
+    if os.path.lexists(target):
+        raise ConfigError(f"There is a file {target} already, and it is kept. Give another name with --out.")
+
+
+def starter_text(draft: Draft, name: str, schema: str | None, command: str) -> str:
+    """The configuration's text, read back and compared.
+
+    Args:
+        draft: the sketches of the columns.
+        name: the name of the configuration's file, without its ending.
+        schema: path of the JSON Schema from the configuration's folder; None where there is none.
+        command: the command that the user ran.
+
+    Raises:
+        ConfigError: the text would be too large to be read.
+    """
+    text = config_text(draft, release_name(name), schema, command)
+    if len(text.encode("utf-8")) > MAX_BYTES:
+        raise ConfigError(
+            f"The configuration would be larger than {MAX_BYTES:,} bytes, too large to be read. Describe "
+            "fewer columns."
+        )
+    if parse_yaml(text, "the configuration").values["columns"] != (values_of(draft) or None):
+        raise RuntimeError("the configuration does not say what was to be written")
+    return text
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
 
 _WIDTH = 110
 _ASIDE = 40

@@ -13,9 +13,10 @@ from pydantic import TypeAdapter
 
 from dpsynth.columns.kinds import ColumnSpec
 from dpsynth.wings.owner.assess import column_guesses as looking
-from dpsynth.wings.owner.assess.column_guesses import Unit, profile
-from dpsynth.wings.owner.assess.moment_guesses import default_unit, with_one_unit
+from dpsynth.wings.owner.assess.column_guesses import profile
+from dpsynth.wings.owner.assess.value_guesses import default_unit, with_one_unit
 from dpsynth.wings.owner.starter import Draft, Sketch, guessed
+from dpsynth.wings.owner.starter.sketch import Unit
 from dpsynth.wings.owner.starter.writing import values_of
 from tests.examples import examples
 from tests.wings.owner.starter.reviewing import filled

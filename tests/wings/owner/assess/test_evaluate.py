@@ -19,17 +19,22 @@ from dpsynth.columns.statistic_kinds import request_of
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.files import FileForm
 from dpsynth.errors import SourceError
-from dpsynth.wings.owner.assess.agreement import agreement, halves, unseen_pairs
-from dpsynth.wings.owner.assess.coefficients import regression
-from dpsynth.wings.owner.assess.distances import column_distances, distance, marginal_score, pair_distances
+from dpsynth.wings.owner.assess.comparison import (
+    agreement,
+    column_distances,
+    correlations,
+    distance,
+    halves,
+    marginal_score,
+    pair_distances,
+    raw_columns,
+    unseen_pairs,
+    violations,
+)
 from dpsynth.wings.owner.assess.evaluation import evaluate, facts, page
-from dpsynth.wings.owner.assess.exact_statistics import exact_figures
-from dpsynth.wings.owner.assess.interval_coverage import interval_coverage
+from dpsynth.wings.owner.assess.interval_coverage import exact_figures, interval_coverage
+from dpsynth.wings.owner.assess.models import prediction, propensity, regression
 from dpsynth.wings.owner.assess.owned_bundle import CodedTable, OwnedBundle, private_table, synthetic_table
-from dpsynth.wings.owner.assess.prediction import prediction
-from dpsynth.wings.owner.assess.propensity import propensity
-from dpsynth.wings.owner.assess.raw_values import correlations, raw_columns
-from dpsynth.wings.owner.assess.violations import violations
 from tests.release.place import furnished, people, release
 from tests.release.test_every_type import COLUMNS as EVERY_TYPE
 
@@ -73,7 +78,7 @@ def test_the_distance_by_chance_is_that_of_new_samples() -> None:
 def test_large_marginals_are_counted_like_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     real, made = table(300, 1), table(300, 2)
     dense = distance(real, made, ("x", HOSTILE, "flag"))
-    monkeypatch.setattr("dpsynth.wings.owner.assess.distances._DENSE", 1)
+    monkeypatch.setattr("dpsynth.wings.owner.assess.comparison._DENSE", 1)
     sparse = distance(real, made, ("x", HOSTILE, "flag"))
     assert (sparse.distance, sparse.by_chance) == pytest.approx((dense.distance, dense.by_chance))
 

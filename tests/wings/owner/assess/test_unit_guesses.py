@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dpsynth.wings.owner.assess import column_guesses as profiling
 from dpsynth.wings.owner.assess.column_guesses import profile
 from dpsynth.wings.owner.assess.identifier_forms import form_of
-from dpsynth.wings.owner.assess.unit_guesses import Texts, Unit, identifier_form
+from dpsynth.wings.owner.assess.unit_guesses import Texts, identifier_form
+from dpsynth.wings.owner.starter.sketch import Unit
 from tests.examples import examples
 from tests.thinned import some
 from tests.wings.owner.assess.repeaters import FORMS, PERSONS, texts, things, visits

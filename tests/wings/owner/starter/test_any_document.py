@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.wings.owner.starter import FORMATS, draft_of, fitting, starter_text
+from dpsynth.wings.owner.starter import FORMATS, draft_of, sketch, starter_text
 from dpsynth.wings.owner.starter.writing import values_of
 from tests.examples import examples
 from tests.thinned import some
@@ -139,6 +139,6 @@ def test_any_document_read_as_any_format_ends_well(tmp_path_factory, document):
 
 
 def test_a_reader_that_trusts_its_document_is_caught(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "_problem", lambda declared: None)
+    monkeypatch.setattr(sketch, "_problem", lambda declared: None)
     with pytest.raises((AssertionError, DpsynthError, ValueError)):
         test_a_mutated_description_of_each_format_never_ends_in_a_traceback("table-schema", 100, tmp_path)

@@ -10,7 +10,7 @@ import pytest
 
 from dpsynth.errors import StepFailed
 from dpsynth.wings.owner.assess import profiling as guessing
-from dpsynth.wings.owner.assess.reach import FEWEST_UNITS
+from dpsynth.wings.owner.assess.value_guesses import FEWEST_UNITS
 from dpsynth.wings.owner.starter import FORMATS, Draft, draft_of
 from dpsynth.wings.owner.starter.sketch import DESCRIBED, LOOKED
 from tests.wings.owner.starter import described

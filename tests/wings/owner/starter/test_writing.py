@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from dpsynth.config import from_mapping
 from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.wings.owner.assess.column_guesses import Profile, Unit
 from dpsynth.wings.owner.starter import Draft, Sketch, guessed, starter_text, writing
-from dpsynth.wings.owner.starter.fitting import fitted
+from dpsynth.wings.owner.starter.sketch import Profile, Unit, fitted
 from tests.examples import examples
 from tests.wings.owner.starter.reviewing import loaded, taken_over, to_review, without_list
 

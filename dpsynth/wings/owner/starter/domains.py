@@ -1,20 +1,29 @@
-"""The YAML of a domain of google/dpsynth: one mapping of attributes, each a mapping of its fields.
+"""Domains of other libraries: the YAML of google/dpsynth, and the domain.json of mbi (private-pgm).
 
-The key ``type`` gives the kind of an attribute. Older files have no such key; then a field decides that
-only one kind has: possible_values, min_value, max_tokens, default_value.
+That of google/dpsynth is one mapping of attributes, each a mapping of its fields. The key ``type`` gives the
+kind of an attribute. Older files have no such key; then a field decides that only one kind has:
+possible_values, min_value, max_tokens, default_value.
+
+That of mbi holds each column's number of codes only. Its tables hold codes from 0. They are read as whole
+numbers, one cell a code.
 """
 
 from __future__ import annotations
 
-from dpsynth.columns.declaration import Declared
+from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, ONE_A_VALUE, Declared
 from dpsynth.columns.section import Value
-from dpsynth.wings.owner.starter.documents import Mapping, mapping
-from dpsynth.wings.owner.starter.fitting import first_fit, fitted
-from dpsynth.wings.owner.starter.sketch import Draft, Sketch
-from dpsynth.wings.owner.starter.values import about, cells, named_values, number, with_missing
-
-FORMAT = "google-dpsynth"
-NAME = "google/dpsynth domain"
+from dpsynth.errors import ConfigError
+from dpsynth.wings.owner.starter.documents import (
+    Mapping,
+    about,
+    cells,
+    mapping,
+    named_values,
+    number,
+    shown,
+    with_missing,
+)
+from dpsynth.wings.owner.starter.sketch import Draft, Format, Sketch, first_fit, fitted
 
 _KIND_OF_FIELD = {
     "possible_values": "CategoricalAttribute",
@@ -27,7 +36,7 @@ _KIND_OF_FIELD = {
 _KINDS = frozenset(_KIND_OF_FIELD.values())
 
 
-def is_domain(document: Mapping) -> bool:
+def is_google_domain(document: Mapping) -> bool:
     """True if a document looks like such a domain."""
     return any(isinstance(fields, dict) and _kind(fields) is not None for fields in document.values())
 
@@ -39,7 +48,7 @@ def _kind(fields: Mapping) -> str | None:
     return next((kind for field, kind in _KIND_OF_FIELD.items() if field in fields), None)
 
 
-def read_domain(document: Mapping, file: str) -> Draft:
+def read_google_domain(document: Mapping, file: str, _: str | None = None) -> Draft:
     """A draft with the values and ranges of the domain.
 
     Raises:
@@ -100,3 +109,34 @@ def _edges(edges: list[Value], low: Value, high: Value) -> list[Value]:
     first = [] if low is None or edges[0] == low else [low]
     last = [] if high is None or edges[-1] == high else [high]
     return [*first, *edges, *last]
+
+
+def is_mbi_domain(document: Mapping) -> bool:
+    """True if a document looks like such a domain: names with whole numbers, and nothing else."""
+    return bool(document) and all(type(size) is int for size in document.values())
+
+
+def read_mbi_domain(document: Mapping, file: str, _: str | None = None) -> Draft:
+    """A draft in which each column holds the codes from 0 to its size less one.
+
+    Raises:
+        ConfigError: a size is no whole number of at least 1.
+    """
+    columns = []
+    for name, size in document.items():
+        if type(size) is not int or size < 1:
+            raise ConfigError(
+                f"{file}: '{shown(name)}' must have a whole number of at least 1, the size of its domain."
+            )
+        declared: Declared = {"type": "integer", "min": 0, "max": size - 1}
+        if ONE_A_VALUE < size <= MAX_DOMAIN_SIZE:
+            declared["bins"] = size
+        # Codes are made to be read: a code that most rows have says nothing of a misread.
+        expected: Declared = {"first": 1, "last": 1, "one_value": 1}
+        columns.append(fitted(Sketch(name, {**declared, "missing": False, "expected": expected})))
+    origin = f"{file} is a domain.json of mbi: the columns' numbers of codes. Codes count from 0."
+    return Draft((origin,), tuple(columns))
+
+
+GOOGLE = Format("google-dpsynth", "google/dpsynth domain", is_google_domain, read_google_domain)
+MBI = Format("mbi", "mbi domain.json", is_mbi_domain, read_mbi_domain)
