@@ -2,8 +2,8 @@
 
 Each cell costs one exponential. The log-sum of the child's cells is subtracted before it, so that every
 number stays within range, however large the log-potentials are. Views of a clique's cells (its separators and
-the scopes of the potentials) share their intermediate sums. The views of a small array, or of a small
-intermediate sum, are one product with a matrix of zeros and ones, which replaces many calls.
+the scopes of the potentials) share their intermediate sums; those of a small array are one product with a
+matrix of zeros and ones.
 
 Invariant: exact up to rounding; potentials of -inf are cells of probability zero. ``Views.expand`` is the
 adjoint of ``Views.reduce``.
@@ -38,7 +38,6 @@ class _Node:
     """An array over some axes, as a sum of a larger one.
 
     Attributes:
-        axes: the axes.
         source: place of the larger one; -1 for the whole array.
         steps: sums that lead from there to here.
         asked: views that are this array.
@@ -56,13 +55,7 @@ class Views:
     """Sums of one dense array over some of its axes, and the adjoint."""
 
     def __init__(self, shape: Sequence[int], asked: Sequence[Axes], dtype: str) -> None:
-        """The plan of the sums.
-
-        Args:
-            shape: shape of the dense array.
-            asked: for each view the axes that it keeps, ascending.
-            dtype: type of all arrays.
-        """
+        """The plan of the sums; ``asked`` has the axes that each view keeps, ascending."""
         self.shape = tuple(shape)
         self.size = prod(shape)
         self.dtype = dtype
@@ -141,7 +134,7 @@ class Views:
         return found
 
     def only(self, views: Sequence[int]) -> frozenset[int]:
-        """The sums that some views need, to be passed to ``reduce``."""
+        """The sums that some views need, as ``reduce`` takes them."""
         if self._matrix is not None:
             return frozenset(views)
         needed: set[int] = set()
@@ -190,8 +183,7 @@ class Views:
 
         Args:
             parts: flat arrays, one for each view; None adds nothing.
-            out: flat, one value for each cell of the dense array.
-            scratch: flat, at least as many cells; overwritten.
+            scratch: flat, at least as many cells as ``out``; overwritten.
         """
         if self._matrix is not None:
             given = [(rows, p) for rows, p in zip(self._slices, parts, strict=True) if p is not None]
@@ -241,7 +233,6 @@ class Views:
     def _with_inside(
         self, node: _Node, parts: Sequence[Floats | None], values: Floats | None
     ) -> Floats | None:
-        """Values of an intermediate sum, with the parts of the views that its matrix gives."""
         if node.inside is None or all(parts[i] is None for i in node.inside[1]):
             return values
         inner, views = node.inside
@@ -256,18 +247,13 @@ _BLOCK = 1 << 15
 
 @dataclass(eq=False)
 class _Part:
-    """The working arrays of one clique of the tree.
-
-    Its views are, in this order: the scopes of its potentials, the separators to its
-    children, the separator to its parent. A row is one cell of the separator to the parent.
+    """The working arrays of one clique of the tree; a row is one cell of the separator to the parent.
 
     Attributes:
         order: the clique's columns in the order of the array's axes.
-        scopes: positions of the potentials of this clique.
-        children: positions of the child cliques.
-        views: sums over the clique's cells.
-        upwards: the sums that the message to the parent needs.
-        downwards: the sums that all other views need.
+        scopes, children: positions of the clique's potentials, and of its child cliques.
+        views: sums over the cells: the scopes, the separators to the children, the separator to the parent.
+        upwards, downwards: the sums that the message to the parent needs, and all others.
         beliefs: flat probabilities of the cells.
         peak: log of the sum of each row at the last calibration.
         closed: rows that are impossible.
@@ -298,12 +284,7 @@ class BeliefPropagation:
     """
 
     def __init__(self, tree: JunctionTree, scopes: Sequence[Clique], dtype: str = "float64") -> None:
-        """The layout of a tree for potentials over some columns each.
-
-        Args:
-            tree: a junction tree with a clique around every scope.
-            scopes: the columns of each potential.
-            dtype: "float64", or "float32" for half the memory and time.
+        """The layout of a tree for potentials over some columns each, in "float64" or "float32".
 
         Raises:
             ValueError: a scope lies in no clique of the tree.
@@ -364,15 +345,10 @@ class BeliefPropagation:
         )
 
     def calibrate(self, potentials: Sequence[Floats]) -> tuple[list[Floats], float]:
-        """Marginals of p(x) ~ exp(sum of potentials) and the log-partition.
+        """Marginals of p(x) ~ exp(sum of potentials), flat for each scope, and log Z.
 
-        One pass up and one down the tree (Shafer and Shenoy 1990).
-
-        Args:
-            potentials: one flat array a scope; -inf allowed, in the same cells at every call.
-
-        Returns:
-            Flat probabilities over each scope, and log Z.
+        One pass up and one down the tree (Shafer and Shenoy 1990). Potentials are flat, one a scope; -inf is
+        allowed, in the same cells at every call.
 
         Raises:
             ValueError: no row of the domain is possible.
@@ -408,9 +384,8 @@ class BeliefPropagation:
     def _conditional(self, part: _Part, given: Sequence[Floats]) -> Floats:
         """The sum of each separator row, with the exponentiated potentials written into the part's beliefs.
 
-        The log of a row's last sum is subtracted first. That keeps the sums within range unless the
-        potentials have moved far; only then is each row's peak computed. (Their sums may have overflowed by
-        then: the caller ignores that, and nothing of them is kept.)
+        The log of a row's last sum is subtracted first, which keeps the sums within range unless the
+        potentials have moved far. Only then is each row's peak computed; sums that overflowed are not kept.
         """
         low, high = self._bounds
         for looked_up in (False, True):
@@ -473,14 +448,8 @@ class BeliefPropagation:
     def covary(self, directions: Sequence[Floats]) -> list[Floats]:
         """Covariances of each scope's cells with the sum of some functions, at the last calibration.
 
-        They are the derivative of the marginals along the directions of the potentials. They take one
-        linear pass up and one down.
-
-        Args:
-            directions: one flat array a scope, finite.
-
-        Returns:
-            One flat array a scope, for probabilities.
+        They are the derivative of the marginals along ``directions``, one flat finite array a scope. They
+        take one linear pass up and one down.
         """
         messages: dict[int, Floats] = {}
         for i in reversed(self._outwards):

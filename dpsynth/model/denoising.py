@@ -3,15 +3,13 @@
 Neighbouring values of a column often have about the same frequency, and the mean of k noisy counts has a k-th
 of their variance. So its counts are fitted by steps (``smoothed``).
 
-Many cells of a marginal of several columns are empty, and noise would give them rows. Most other cells lie
-near an estimate that is known before, such as that of a model without this answer, and a few lie far from it.
-So a cell's count is taken to be 0 (the spike), or normal about its estimate m with variance k (m + a little
-of independence), for a small k or a large one (two slabs). The shares of the three kinds, and both k, are
-learnt from the answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs).
-Empty cells lie together where columns are ordered: so the spike's share in a cell follows the cells around
-it, as far as the answer shows that these are informative. A model is fitted to posterior means, which keep
-the number of rows. A table is refined to posterior medians, which have the least expected L1 error, and leave
-cells empty.
+Most cells of a marginal of several columns are empty, and noise would give them rows. Most other cells lie
+near an estimate that is known before, such as that of a model without this answer. So a cell's count is taken
+to be 0 (the spike), or normal about its estimate m with variance k (m + a little of independence), for a
+small k or a large one (two slabs). The shares of the three kinds, and both k, are learnt from the answer
+itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs); in ordered columns the
+spike's share in a cell follows the cells around it. A model is fitted to posterior means, which keep the
+number of rows, and a table to posterior medians, which have the least expected L1 error.
 
 Invariant: post-processing of a noisy answer and public estimates. Statistics that are published as measured
 come from the answer itself, never from here.
@@ -40,7 +38,7 @@ NOBODY = 2.0
 
 
 def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
-    """The piecewise constant fit of noisy counts, float64[values].
+    """The piecewise constant fit of noisy counts, float64[values]; ``counts`` are in the order of the values.
 
     It has the least sum of squared deviations, in units of the noise's variance, plus a price for each step
     (the merging of bins of Xu et al. 2013, with the partition found exactly by dynamic programming as in
@@ -48,8 +46,7 @@ def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
     their own. The time grows as the square of the number of values: about 0.1 s for 10 000.
 
     Args:
-        counts: noisy counts, in the order of the values.
-        variance: of each count's noise, above 0.
+        variance: of each count's noise.
         step: price of a step, in variances; 0 leaves the counts as they are.
 
     Raises:
@@ -81,14 +78,12 @@ def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
 def outside(smooth: Array, variance: float, least: float = NOBODY) -> NDArray[np.bool_]:
     """Values before the first or after the last significant step, bool[values].
 
-    A step is significant if its sum is more than ``least`` standard deviations above zero. Outside of the
-    significant steps, noise cut off at zero would give rows to values that nobody has, and at the end of a
-    long tail a few rows are a large part of a mean. Without a significant step all values are outside.
+    A step is significant if its sum is more than ``least`` standard deviations above zero. Beyond, noise cut
+    off at zero would give rows to values that nobody has. Without a significant step all values are outside.
 
     Args:
         smooth: the result of ``smoothed``.
         variance: variance of the noise of each count.
-        least: least sum of a significant step, in standard deviations of its noise.
     """
     starts = np.concatenate([[0], np.flatnonzero(np.diff(smooth)) + 1, [len(smooth)]])
     lengths = np.repeat(np.diff(starts), np.diff(starts))
@@ -162,11 +157,8 @@ LEAST_CELLS = 33
 def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict[Clique, Denoised]:
     """The posterior of each clique of several columns that has cells enough, about independent columns.
 
-    A release's own answers about one clique count together. Evidence has no posterior.
-
-    Args:
-        answers: noisy counts.
-        model: a model whose columns have about the right counts.
+    A release's own answers about one clique count together. Evidence has no posterior. The model's columns
+    must have about the right counts.
     """
     plain = (a for a in answers if _plain(a) and a.values.size >= LEAST_CELLS)
     return {
@@ -204,14 +196,9 @@ def _plain(answer: Observation) -> bool:
 
 
 def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Array) -> Denoised:
-    """The posterior of a marginal, given its noisy counts and an estimate.
+    """The posterior of a marginal, given its noisy counts and an estimate of them, not negative.
 
     A cell whose estimate is below the noise can't tell empty from full, so it counts little for the shares.
-
-    Args:
-        noisy: noisy counts of each cell.
-        variance: variance of their noise, above 0.
-        estimate: estimated counts, of the same shape, not negative.
     """
     y, m = noisy.astype(np.float64).reshape(-1), estimate.reshape(-1)
     scale = (1 - _INDEPENDENCE) * m + _INDEPENDENCE * independent(estimate).reshape(-1) + _LEAST_ROWS
@@ -250,15 +237,10 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
 
 
 def _around(empty: Array, telling: Array, share: float, shape: tuple[int, ...]) -> Array:
-    """The probability that each cell is empty, above the mean, by the cells around it; float64[cells].
+    """The probability that each cell is empty, above the mean ``share``, by the cells around it.
 
-    A regression of the cells on the mean of those around them, which is flat where order means nothing.
-
-    Args:
-        empty: float64[cells], the probability that each cell is empty.
-        telling: float64[cells], by how much each counts.
-        share: the mean probability.
-        shape: shape of the marginal.
+    A regression of the cells on the mean of those around them, each weighted by ``telling``; it is flat where
+    order means nothing. float64[cells].
     """
     sums = []
     for values in (empty * telling, telling):

@@ -3,13 +3,13 @@
 Private-PGM (McKenna, Sheldon and Miklau 2019): over all distributions on the domain, minimise sum over
 measurements of |P mu - y|^2 / (2 variance), P mu being the model's own marginal. For Gaussian noise that is
 maximum likelihood. For Laplace noise it is the least-squares surrogate with the same mean and variance: on
-random small tables its marginals were 2 to 11 % closer to the truth than those of Laplace's own likelihood,
-an L1 distance.
+random small tables its marginals were 2 to 11 % closer to the truth, in L1 distance, than those of Laplace's
+own likelihood.
 
 The solution lies on the boundary of the marginal polytope: most rare cells end at zero. So it is approached
-along a path of smooth problems, loss + (rows / t) KL(p | centre), for growing t. Each problem is solved in
-its dual (``Likelihood``) by truncated Newton steps (``DualPath``). A path that ends early is shrinkage
-towards independent columns. Refits to fresh noise around a fitted model show how much it varies (``refits``).
+along a path of smooth problems, loss + (rows / t) KL(p | centre), for growing t. Each is solved in its dual
+(``Likelihood``) by truncated Newton steps (``DualPath``). A path that ends early is shrinkage towards
+independent columns.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ class Likelihood:
         S nu^2 / 2 + nu y + (rows / t) log Z(centre x exp(-t nu))
 
     where p minimises loss + (rows / t) KL(p | centre): the two problems are Fenchel duals, and S nu = mu - y
-    links them.
-
-    Vectors hold one number for each answer, in the targets' order.
+    links them. Vectors hold one number for each answer, in the targets' order.
     """
 
     def __init__(
@@ -61,7 +59,6 @@ class Likelihood:
             tree: a junction tree that holds every target's clique and every clique of the centre.
             targets: the targets, with cliques in the order of ``BeliefPropagation.order``.
             centre: log-potentials of the model for nu = 0, axes in that order; -inf is impossible.
-            rows: sum of the counts.
             dtype: type of the tree's cells.
         """
         scopes = list(dict.fromkeys([*(t.clique for t in targets), *centre]))
@@ -87,7 +84,6 @@ class Likelihood:
         self._cells: list[Floats] = []
 
     def split(self, vector: Array) -> list[Array]:
-        """The parts of a vector, one for each target."""
         return np.split(vector, self._ends) if self.targets else []
 
     def effective(self, multipliers: Array) -> Array:
@@ -95,7 +91,7 @@ class Likelihood:
         return self._consistency.project(multipliers * self.variances) / self.variances
 
     def _over_scopes(self, vector: Array, base: Sequence[Array]) -> list[Floats]:
-        """Potentials: each cell of a scope has a base plus the sum of a vector over answers that count it."""
+        """Potentials: each scope's base plus the vector's parts for its answers."""
         found = list(base)
         for home, part in zip(self._home, self.split(vector), strict=True):
             found[home] = found[home] + part
@@ -150,13 +146,6 @@ class DualPath:
     """
 
     def __init__(self, likelihood: Likelihood, limit: int, progress: Callable[[int], None]) -> None:
-        """A problem, without a point on its path yet.
-
-        Args:
-            likelihood: the problem.
-            limit: upper bound on Newton steps.
-            progress: called with the number of steps taken.
-        """
         self._likelihood = likelihood
         self._limit = limit
         self._progress = progress
@@ -165,16 +154,13 @@ class DualPath:
 
     @property
     def exhausted(self) -> bool:
-        """True if no step is left."""
         return self.taken >= self._limit
 
     def start_at_centre(self, path: float) -> None:
-        """Start at the centre, the model before any answer, for t = ``path``."""
         self.start(path, np.zeros_like(self._likelihood.values))
         self.at_centre = self.loss
 
     def start(self, path: float, multipliers: Array) -> None:
-        """Start at some multipliers, for t = ``path``."""
         self.path = path
         self._move(multipliers)
 
@@ -186,7 +172,6 @@ class DualPath:
 
     @property
     def loss(self) -> float:
-        """The weighted squared error."""
         return self._likelihood.loss(self.counts)
 
     @property
@@ -195,12 +180,10 @@ class DualPath:
         return 0.5 * float((self.slope * self.slope / self._likelihood.variances).sum())
 
     def solve(self, end: float, tolerance: float) -> None:
-        """Solve for one t after another, to the end of the path or as far as that pays.
+        """Solve for one t after another, to ``end`` or as far as that pays.
 
-        Args:
-            end: largest t.
-            tolerance: the path ends where doubling t lowers the loss by less than this share of it,
-                and of its fall since the centre.
+        The path ends where doubling t lowers the loss by less than ``tolerance`` of it, and of its fall since
+        the centre.
         """
         share, growth = max(0.1 * tolerance, 1e-13), _GROWTH
         solved: list[tuple[float, Array, float]] = []
@@ -245,9 +228,9 @@ class DualPath:
     def _step(self) -> bool:
         """One damped Newton step; False where rounding leaves none.
 
-        The dual is convex, so its slope along the direction shows a decrease more exactly
-        than its value does. The length of the step is right when the slope at its end is at most
-        half as steep, upwards, as the slope at its start was, downwards.
+        The dual is convex, so its slope along the direction shows a decrease more exactly than its value
+        does. The length is right when the slope at the step's end is at most half as steep, upwards, as that
+        at its start was, downwards.
         """
         start = self.multipliers
         direction = self._newton()
@@ -305,8 +288,7 @@ class Fit:
     """A fitted model, and how well the fit converged.
 
     Attributes:
-        model: the Markov random field.
-        objective: its weighted squared error.
+        objective: the model's weighted squared error.
         iterations: Newton steps taken.
         path: t at the end; the centre's weight was ``model.total / path`` rows.
         total, prior_rows, zeros: the arguments of ``estimate``.
@@ -328,11 +310,11 @@ class FitOptions:
     """Limits of a fit: when it stops, and how precise its numbers are.
 
     Attributes:
-        tolerance: the fit stops when doubling t lowers the objective by less than this share of it
-            (and of its fall so far).
+        tolerance: the fit stops when doubling t lowers the objective by less than this share of it (and of
+            its fall so far).
         max_iterations: upper bound on Newton steps.
-        precision: type of the cells, "float64" or "float32". By default it is float32 for trees so
-            large that half of the time and memory matters, unless the tolerance needs more digits.
+        precision: type of the cells; left out, "float32" for trees so large that half of the time and memory
+            matters, unless the tolerance needs more digits.
         progress: called with the number of steps taken.
     """
 
@@ -342,7 +324,6 @@ class FitOptions:
     progress: Callable[[int], None] = lambda _: None
 
     def dtype(self, cells: int) -> str:
-        """The type of the cells of a tree that has so many."""
         if self.precision is not None:
             return self.precision
         return "float32" if cells > _LARGE and self.tolerance >= _SINGLE else "float64"
@@ -364,20 +345,15 @@ def estimate(
     zeros: Zeros | None = None,
     start: Fit | None = None,
 ) -> Fit:
-    """The Markov random field that fits noisy marginals best.
+    """The Markov random field that fits noisy marginals over any cliques best.
 
     Args:
-        domain: the public domain.
-        measurements: noisy marginals over any cliques.
-        options: when the fit stops, and how precise its numbers are.
-        total: number of rows if it is known; otherwise it is estimated from the full marginals
-            (1 without any).
-        prior_rows: strength of the shrinkage towards independent columns, as a number of additional
-            rows that show them.
-        zeros: structural zeros: for some cliques the cells that no row can have, True each, shape
-            ``domain.shape(clique)``. They get probability zero in every marginal.
-        start: an earlier fit. The multipliers of cliques that were measured then too are the
-            starting point.
+        total: number of rows if it is known; otherwise it is estimated from the full marginals (1 without
+            any).
+        prior_rows: strength of the shrinkage towards independent columns, as a number of additional rows that
+            show them.
+        zeros: structural zeros, which get probability zero in every marginal.
+        start: an earlier fit. The multipliers of cliques that were measured then too are the starting point.
 
     Raises:
         ValueError: ``zeros`` leave no row possible.
@@ -449,10 +425,7 @@ def refits(
     post-processing: the noise here protects nobody, so an ordinary generator is enough.
 
     Args:
-        fit: the fit of the model.
         measurements: the measurements of that fit; only cliques and scales are used.
-        replicates: number of refits.
-        rng: generator for this post-processing step.
         expansion: for a model of groups, its expansion to values. Then ``measurements`` leave out the
             expansion's ``sums``, and the refits are models of values.
     """

@@ -1,9 +1,8 @@
 """Expansion of a model of groups to a model of values, the inverse of domain compression.
 
-Rare values of a column are fitted as groups (see ``domain.compression``). The one-way answers of the
-single values are still used: their sums are the answers that groups are fitted to, and the rows of a
-group are spread over its values by the same answers. Within its group a value is independent of all
-other columns.
+Rare values of a column are fitted as groups (see ``domain.compression``). The one-way answers of the single
+values are still used: their sums are the answers that groups are fitted to, and the rows of a group are
+spread over its values by the same answers. Within its group a value is independent of all other columns.
 
 Invariant: the expanded model has the same marginals over groups as the model of groups.
 """
@@ -36,14 +35,13 @@ class Expansion:
 
     Attributes:
         domain: the columns and all their values.
-        grouping: the columns that have groups.
-        singles: the total and the one-way answers, over ``domain``. Several answers of one
-            column are averaged by precision.
-        numbers: for a column of numbers, how many of its first codes are numbers in order. Of these,
-            values before the first and after the last significant step get no rows if others of their
-            group can have them.
-        values: for a column with places of missing cells, the number of its first places, which are values.
-            A place of missing cells without a significant count gets no rows if others of its group can.
+        singles: the total and the one-way answers over ``domain``; several of one column are averaged by
+            precision.
+        numbers: for a column of numbers, how many of its first codes are numbers in order. Of these, values
+            before the first and after the last significant step get no rows if others of their group can have
+            them.
+        values: for a column with places of missing cells, the number of its first places, which are values. A
+            place of missing cells without a significant count gets no rows if others of its group can.
     """
 
     domain: Domain
@@ -54,7 +52,6 @@ class Expansion:
 
     @cached_property
     def coarse(self) -> Domain:
-        """The columns with groups in place of values."""
         return self.compression.coarse(self.domain)
 
     @property
@@ -100,14 +97,10 @@ class Expansion:
         return replace(measurement, values=values, summed=counts)
 
     def direct(self, answers: Iterable[Observation]) -> tuple[Observation, ...]:
-        """Answers over values: the one-way answers, and the other answers summed over groups.
+        """Answers over values: the one-way answers, and answers over the coarse domain, summed over groups.
 
-        A sum over all groups of a column is a sum over all of its values. So an answer over
-        groups, summed over all groups, is an answer over the columns without groups, with the noise of
-        the summed cells.
-
-        Args:
-            answers: noisy marginals over the coarse domain.
+        A sum over all groups of a column is a sum over all of its values. So such a sum is an answer over the
+        columns without groups, with the noise of the summed cells.
         """
         return (*self.singles, *(self._without_groups(m) for m in answers))
 
@@ -124,8 +117,8 @@ class Expansion:
     def model(self, of_groups: MarkovRandomField) -> MarkovRandomField:
         """The model of values, with a clique of groups and values for each compressed column.
 
-        The groups are a column of their own, such as "age (groups)", just before the column of values.
-        A group's rows are spread over its values, at least zero each, as close as possible to their smoothed
+        The groups are a column of their own, such as "age (groups)", just before the column of values. A
+        group's rows are spread over its values, at least zero each, as close as possible to their smoothed
         noisy counts.
         """
         if not self.compression.groups:

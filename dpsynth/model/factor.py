@@ -50,11 +50,7 @@ def in_halves(length: int, cells: int, work: Callable[[slice], object]) -> None:
     """Do work on the range 0..length, its upper half in a second thread if there are enough cells.
 
     The second thread has the caller's context, to which numpy's handling of floating-point errors belongs.
-
-    Args:
-        length: length of the range.
-        cells: number of cells of the arrays.
-        work: called with parts of the range; it must not depend on their order.
+    ``work`` is called with parts of the range; it must not depend on their order.
     """
     if cells < _PAYS or length < 2 or not _TWO:
         work(slice(0, length))
@@ -92,12 +88,10 @@ class AxisSum:
 
     @property
     def by_product(self) -> bool:
-        """True if a matrix product is the fastest way to sum."""
         return self.outer > 1 and self.inner < _SHORT_AXIS and self.middle * self.inner <= _LARGEST_PRODUCT
 
     @property
     def spread_by_product(self) -> bool:
-        """True if a matrix product is the fastest way to repeat values."""
         return self.by_product and (self.inner > 1 or self.middle < _SHORT_AXIS)
 
     def reduce(self, values: Floats) -> Floats:
@@ -206,8 +200,8 @@ def _sum_middle(values: Array) -> Array:
 def sum_in_order(values: Array, clique: Clique, kept: Clique) -> Array:
     """``sum_to`` in float64 whatever the dtype, neighbouring axes after neighbouring axes.
 
-    Additions only, in an order fixed by the shape: no matrix product, whose rounding depends
-    on the processor. Up to 30 times faster than one reduction over scattered axes.
+    Additions only, in an order fixed by the shape: no matrix product, whose rounding depends on the
+    processor. Up to 30 times faster than one reduction over scattered axes.
     """
     if len(kept) == len(clique):
         same = values.astype(np.float64, copy=False)

@@ -35,9 +35,8 @@ class Edge:
 class JunctionTree:
     """Maximal cliques, and edges ordered so that each parent is met before its children.
 
-    Clique 0 is the root and the largest clique: the root alone sends no message up and gets none
-    back, so the most work is saved there. Components that share no column are linked to the root by an
-    empty separator, so there is always one tree.
+    Clique 0 is the root and the largest clique: the root alone sends no message up and gets none back, so the
+    most work is saved there. Components that share no column are linked to the root by an empty separator.
     """
 
     domain: Domain
@@ -60,7 +59,6 @@ class JunctionTree:
 
     @property
     def cells(self) -> int:
-        """Number of cells of all cliques together."""
         return sum(map(self.domain.cells, self.cliques))
 
     @cached_property
@@ -98,14 +96,8 @@ def coarsened(tree: JunctionTree, allowance: int) -> JunctionTree:
     """The tree after neighbouring cliques were joined that add at most ``allowance`` cells each.
 
     A pass over a clique costs some array operations at any size. If a joint clique has few cells more than
-    its two parts, one pass over it is faster. The distribution is the same.
-
-    Args:
-        tree: the fine tree.
-        allowance: number of cells that take as long as the operations saved by one clique less.
-
-    Returns:
-        A tree over the same domain, its root the clique that holds the fine root.
+    its two parts, one pass over it is faster. The distribution is the same; the root is the clique that holds
+    the old one.
     """
     joined = [set(c) for c in tree.cliques]
     cells = tree.domain.cells
@@ -146,7 +138,6 @@ def _walked(
     """The tree of linked cliques, depth first from each root that no earlier one reaches.
 
     Args:
-        domain: the columns.
         cliques: the cliques, columns in table order.
         linked: the neighbours of each.
         roots: where walks begin; those after the first are linked to it.
@@ -181,13 +172,9 @@ _GROWTH = 2
 
 
 def zeros_within(domain: Domain, measured: Iterable[Clique], zeros: Zeros, max_cells: int) -> Zeros:
-    """The structural zeros that a junction tree has capacity for, those of fewest cells first.
+    """The structural zeros that a tree of at most ``max_cells`` cells has capacity for, smallest first.
 
-    Args:
-        domain: the columns.
-        measured: the cliques that the tree holds in any case.
-        zeros: the structural zeros.
-        max_cells: largest number of cells of the tree.
+    It holds the measured cliques in any case.
     """
     cliques = list(measured)
     cells = Triangulation.of(domain, cliques).cells

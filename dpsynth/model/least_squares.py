@@ -28,11 +28,9 @@ from dpsynth.model.factor import Array, spread, sum_to
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The combined measurements of one clique.
+    """The combined measurements of one clique: columns in the order of the cells' axes, and float64[cells].
 
     Attributes:
-        clique: columns, in the order of the cells' axes.
-        values: float64[cells], noisy counts.
         variance: variance of each count; float64[cells] if they differ, as those of sums do.
     """
 
@@ -42,16 +40,13 @@ class Target:
 
     @property
     def alike(self) -> bool:
-        """True if all counts have one variance."""
         return np.ndim(self.variance) == 0
 
 
 def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tuple[Target, ...]:
     """The targets of some measurements, one for each clique; public counts and totals are left out.
 
-    Args:
-        measurements: noisy marginals.
-        order: rank of each column, which decides the order of the cells' axes.
+    ``order`` is the rank of each column, which decides the order of the cells' axes.
     """
     sums: dict[Clique, tuple[Array, float | Array]] = {}
     for m in measurements:
@@ -119,7 +114,6 @@ class UnlikeSums:
         """The layout of the targets one after another.
 
         Args:
-            domain: the columns.
             found: the targets, each with its slice of all answers.
             kinds: for each column, and for the total, the first index of its numbers in the estimate by the
                 other answers; nothing for a column that none of them holds.
@@ -155,14 +149,9 @@ class UnlikeSums:
         return np.asarray((pull - level[self._column]) / self._both)
 
     def join(self, means: Array, answers: Array) -> tuple[Array, NDArray[np.intp], Array]:
-        """Deviations and total by all answers.
+        """The estimate by all answers, the positions of these targets' counts, and these counts.
 
-        Args:
-            means: the estimate by the other answers.
-            answers: the answers of all targets.
-
-        Returns:
-            The estimate by all answers, the positions of these targets' counts, and these counts.
+        ``means`` is the estimate by the other answers, ``answers`` those of all targets.
         """
         means, noisy = np.append(means, 0.0), answers[self._cells]
         of_none = self._deviations(self._weight * means[self._at] + self._precision * noisy)
@@ -199,8 +188,7 @@ class _Source:
     Attributes:
         cells: slice of the target's cells among all answers.
         place: slice of its sources among the sources of all targets.
-        views: sums from cells to sources, or None if both are the same.
-        needed: the sums that all views need.
+        views, needed: sums from cells to sources, or None if both are the same; the sums that all views need.
     """
 
     cells: slice
@@ -213,7 +201,6 @@ class _Layout:
     """Positions of all shared sums, in the order of targets and their subsets."""
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
-        """The positions for some targets."""
         holders = Counter(s for t in targets if t.alike or _unlike(t) for s in _agreed(t.clique))
         self.sources: list[_Source] = []
         self.into: list[list[Positions]] = []
@@ -304,7 +291,6 @@ class Consistency:
     """
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
-        """The shared residuals, and the positions of the cells in them."""
         layout = _Layout(domain, targets)
         self._sources = layout.sources
         self._sums, self._width, self._distinct = layout.sums, layout.width, layout.distinct
@@ -368,11 +354,9 @@ class Consistency:
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """Residual of one subset of columns: the part of its marginal that is not in smaller subsets.
+    """The part of a marginal that is not in those of fewer columns: its precision-weighted mean.
 
-    Attributes:
-        values: precision-weighted mean over all measurements; sums to 0 along every axis.
-        variance: v such that the covariance of ``values`` is v times a projection.
+    Its values sum to 0 along every axis; their covariance is ``variance`` times a projection.
     """
 
     values: Array
@@ -432,12 +416,7 @@ class LeastSquares:
         return sum_to(found, ordered, clique)
 
     def variance(self, clique: Clique, weights: Array) -> float:
-        """Variance of a weighted sum of a covered clique's cells.
-
-        Args:
-            clique: columns, in the order of the weights' axes.
-            weights: one weight for each cell, shape ``domain.shape(clique)``.
-        """
+        """Variance of a weighted sum of a covered clique's cells, one weight for each."""
         ordered = self._domain.canonical(clique)
         arranged = sum_to(np.asarray(weights, dtype=np.float64), clique, ordered)
         total = 0.0

@@ -7,8 +7,7 @@ are conditional probabilities of the predicate below a clique given its separato
 of 1. So an improbable predicate on many columns does not underflow, and no quotient overflows.
 
 Invariant: marginals of neighbouring cliques agree on their separator, and each sums to the total. Only the
-part of the tree between the columns of a question is walked. It is pure mathematics: no privacy, no data, no
-randomness.
+part of the tree between the columns of a question is walked.
 """
 
 from __future__ import annotations
@@ -69,13 +68,11 @@ def allowed_codes(domain: Domain, predicate: Predicate) -> dict[str, NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class MarkovRandomField:
-    """A distribution over a table's domain, scaled to a number of rows.
+    """A distribution over a table's domain, scaled to ``total`` rows.
 
     Attributes:
-        tree: the junction tree.
-        beliefs: a float64 or float32 array for each clique of the tree, counts that sum to ``total``;
-            a cell of 0 is impossible.
-        total: number of rows that the field stands for.
+        beliefs: a float64 or float32 array for each clique of the tree, counts that sum to ``total``; a cell
+            of 0 is impossible.
     """
 
     tree: JunctionTree
@@ -89,36 +86,27 @@ class MarkovRandomField:
     def marginal(self, clique: Clique, *, limit: int = CELL_LIMIT) -> Array:
         """Expected counts over any columns, axes in the clique's order, summing to ``total``.
 
-        Columns that share no clique of the tree are joined by variable elimination over the
-        part of the tree between them.
-
         Raises:
-            ValueError: if the result or an intermediate would have more than ``limit`` cells.
+            ValueError: the result or an intermediate would have more than ``limit`` cells.
         """
         return self.marginals([clique], limit=limit)[clique]
 
     def marginals(self, cliques: Iterable[Clique], *, limit: int = CELL_LIMIT) -> dict[Clique, Array]:
         """Expected counts over many cliques, in the tree or not, by clique; float64.
 
-        Work that cliques share is done once: all pairs of d columns take one round of messages
-        for each column, not one elimination for each pair.
-
-        Raises:
-            ValueError: if a result or an intermediate would have more than ``limit`` cells.
+        Work that cliques share is done once: all pairs of d columns take one round of messages for each
+        column, not one elimination for each pair. Errors are those of ``marginal``.
         """
         return marginals(self._routes, self.beliefs, cliques, limit)
 
     def given(self, fixed: Predicate) -> MarkovRandomField:
-        """The field of rows that have the given codes: p(x | x_c in fixed[c] for every c).
+        """The field of rows with the given codes: p(x | x_c in fixed[c] for every c).
 
-        The total stays the same. It is not scaled to the expected number of such rows, since a condition
-        may be too improbable for that number to be a double. ``count`` gives the number.
-
-        Args:
-            fixed: a code, several codes, or a mask of codes, of any columns.
+        Its total stays the same. It is not scaled to the expected number of such rows (``count``): a
+        condition may be too improbable for that number to be a double.
 
         Raises:
-            ImpossibleEvidence: if the model gives probability zero to them.
+            ImpossibleEvidence: the model gives probability zero to them.
             ValueError: for an unknown column or a code outside the domain.
         """
         allowed = allowed_codes(self.tree.domain, fixed)
@@ -133,11 +121,9 @@ class MarkovRandomField:
     def _among(
         self, predicate: Predicate, columns: Iterable[str] = ()
     ) -> tuple[MarkovRandomField, Mapping[str, NDArray[np.int64]], float]:
-        """The distribution given a predicate, over the smallest part of the tree that holds some columns.
+        """The field given a predicate, over the smallest part of the tree around columns.
 
-        Returns:
-            A field with total 1 over the allowed codes, these codes, and the log-probability of the
-            predicate.
+        It has total 1, over the allowed codes; with these codes and the predicate's log-probability.
         """
         allowed = allowed_codes(self.tree.domain, predicate)
         part = self.spanning({*allowed, *columns})
@@ -153,27 +139,19 @@ class MarkovRandomField:
         return self._among(predicate)[2]
 
     def count(self, predicate: Predicate) -> float:
-        """Expected number of rows that satisfy a predicate; ``total`` if it is empty.
-
-        Raises:
-            ValueError: for an unknown column or a code outside the domain.
-        """
+        """Expected number of rows that satisfy a predicate; errors as of ``log_probability``."""
         return self.total * exp(self.log_probability(predicate))
 
     def conditional(self, columns: Clique, predicate: Predicate, *, limit: int = CELL_LIMIT) -> Array:
         """Distribution of some columns among the rows that satisfy a predicate; it sums to 1.
 
-        No array of the size of the joint of the predicate's columns is made: ten of them cost little more
-        than one.
-
-        Args:
-            columns: columns in the order of the result's axes; columns of the predicate are allowed.
-            predicate: conditions on any columns.
-            limit: largest number of cells of the result and of intermediates.
+        The columns may be the predicate's. No array of the size of the joint of the predicate's columns is
+        made: ten of them cost little more than one.
 
         Raises:
-            ImpossibleEvidence: if no row can satisfy the predicate.
-            ValueError: for an unknown column, a code outside the domain, or too large a result.
+            ImpossibleEvidence: no row can satisfy the predicate.
+            ValueError: for an unknown column, a code outside the domain, or a result or intermediate of more
+                than ``limit`` cells.
         """
         domain = self.tree.domain
         checked(domain, columns, limit)
@@ -188,8 +166,7 @@ class MarkovRandomField:
     def spanning(self, columns: Iterable[str]) -> MarkovRandomField:
         """The field over the smallest part of the tree that holds some columns.
 
-        Its domain has these columns and the columns that connect them; its marginals are those of this
-        field.
+        Its domain has these columns and those that connect them; its marginals are those of this field.
         """
         tree, origin = self._routes.span(columns)
         pairs = zip(tree.cliques, origin, strict=True)
@@ -214,20 +191,15 @@ def _cut(values: Array, clique: tuple[str, ...], allowed: Mapping[str, NDArray[n
 def restricted(
     tree: JunctionTree, beliefs: Sequence[Array], allowed: Mapping[str, NDArray[np.int64]]
 ) -> tuple[JunctionTree, tuple[Array, ...], float]:
-    """The distribution given that columns have allowed codes only.
+    """The distribution given that columns have allowed codes only, ascending.
 
-    It takes one pass up the tree and one down, as for any evidence (Lauritzen and Spiegelhalter 1988).
-    No array of the size of the joint of the given columns is made.
-
-    Args:
-        tree: the junction tree.
-        beliefs: its calibrated beliefs.
-        allowed: codes of some columns, ascending.
+    One pass up the tree and one down, as for any evidence (Lauritzen and Spiegelhalter 1988). No array of the
+    size of the joint of the given columns is made.
 
     Returns:
-        The tree over the smaller domain of allowed codes, its calibrated beliefs summing to 1,
-        and the natural log of the probability of the evidence. For impossible evidence the log is -inf,
-        and the beliefs are zero.
+        The tree over the smaller domain of allowed codes, its calibrated beliefs summing to 1, and the
+            natural log of the probability of the evidence. For impossible evidence the log is -inf, and the
+            beliefs are zero.
     """
     sizes = {c: len(allowed[c]) if c in allowed else s for c, s in tree.domain.sizes.items()}
     small = replace(tree, domain=Domain(sizes))

@@ -2,8 +2,7 @@
 
 Iterative proportional fitting sets each marginal in turn to its better counts (Deming and Stephan 1940). On a
 junction tree the change is passed on along the tree (Lauritzen 1996, section 4.3): so a model gets public
-marginals exactly. A fit treats these as measurements with almost no noise; what remains is from rounding and
-the end of the path. A drawn table has, by rounding, too many rows in some public cells and too few in others.
+marginals exactly. A drawn table has, by rounding, too many rows in some public cells and too few in others.
 The surplus rows are removed, and as many are drawn anew, conditioned on the cells that lack rows.
 
 A triple's counts by a model follow what the model holds. Fitted to pairs that were measured outside of the
@@ -55,12 +54,7 @@ def public_counts(
 
 
 def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField:
-    """The nearest model with the public marginals.
-
-    Args:
-        model: a model whose tree has a clique around the columns of each public marginal.
-        known: the public marginals.
-    """
+    """The nearest model with the public marginals; its tree has a clique around the columns of each."""
     beliefs = list(model.beliefs)
     for _ in range(_ROUNDS if known.marginals else 0):
         farthest = 0.0
@@ -101,12 +95,8 @@ def whole_counts(known: PublicMarginals, rows: int, rng: np.random.Generator) ->
     """Whole numbers of rows for the cells of each public marginal.
 
     They are exact if the public numbers are counts of as many rows. Otherwise each is rounded up or down, so
-    that a marginal agrees with an earlier one on shared columns.
-
-    Args:
-        known: the public marginals.
-        rows: number of rows of the table.
-        rng: decides between cells with equal fractions.
+    that a marginal agrees with an earlier one on shared columns; ``rng`` decides between cells with equal
+    fractions.
     """
     found: list[tuple[Clique, Codes]] = []
     for marginal in known.marginals:
@@ -157,12 +147,6 @@ def raked_rows(
 
     If this is impossible for all marginals (three in a ring; cells that the model excludes), it is done for
     as many as possible, and the last marginals may be off by the rounding of the draw.
-
-    Args:
-        model: the model of the rows.
-        known: the public marginals.
-        codes: int64[rows] of every column of the model.
-        rng: generator of this post-processing step.
     """
     if len(next(iter(codes.values()))):
         for number in range(len(known.marginals), 0, -1):
@@ -242,22 +226,15 @@ def _missing(
 
 @dataclass(frozen=True, eq=False)
 class RakedEstimates:
-    """A model, and counts of pairs that are better than the model's.
-
-    Attributes:
-        model: the model.
-        pairs: float64 counts of some pairs, columns in the order of the model's domain.
-    """
+    """A model, and counts of pairs that are better than the model's, columns in the order of its domain."""
 
     model: MarkovRandomField
     pairs: Mapping[Clique, Array]
 
     def marginal(self, clique: Clique) -> Array:
-        """Estimated counts, axes in the clique's order."""
         return self.marginals([clique])[clique]
 
     def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
-        """Estimated counts by clique, axes in its order."""
         return {c: self._raked(c, np.maximum(m, 0.0)) for c, m in self.model.marginals(cliques).items()}
 
     def fingerprint(self) -> str:

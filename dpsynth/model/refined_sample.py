@@ -53,8 +53,7 @@ class Wanted:
     Attributes:
         pairs: the pairs of columns that are targets, as columns of the model, and the measured triples.
         counts: denoised counts of those that were measured; the others are the model's.
-        variances: mean error of a cell, in rows squared, of each pair; pairs that are not named have the
-            same weight as the least precise pair.
+        variances: mean error of a cell, in rows squared; pairs that are not named weigh as the least precise.
         values_of: for a column of groups, the column of the single values, which is drawn given the group.
         total: number of rows that the counts stand for.
     """
@@ -77,7 +76,6 @@ class Wanted:
         """The marginals that follow from a model and from answers.
 
         Args:
-            model: the model.
             values_of: for a column of groups, the column of its values.
             inside: posteriors of cliques that the model was fitted to, over the columns of the model.
             beside: noisy counts of pairs and triples that it was not fitted to.
@@ -111,9 +109,7 @@ class Wanted:
     ) -> dict[tuple[str, str], Array]:
         """Counts of the measured pairs, without triples, over the values of groups.
 
-        Args:
-            model: the model.
-            asked: cliques whose pairs are measured too; the counts of these are the model's.
+        The pairs of ``asked`` are measured too; the counts of these are the model's.
         """
         counts = {clique: some for clique, some in self.counts.items() if len(clique) == 2}
         for first, second in (pair for clique in asked for pair in combinations(clique, 2)):
@@ -133,7 +129,6 @@ class Wanted:
         return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
 
     def targets(self, model: MarkovRandomField, rows: int) -> list[TableTarget]:
-        """The targets of a table of so many rows."""
         domain, scale = model.tree.domain, rows / self.total
         least = max(self.variances.values(), default=1.0)
         weights = {p: self.variances.get(p, least) ** -WEIGHT_POWER for p in self.pairs}
@@ -158,12 +153,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The parts of a table that a refinement leaves as they were drawn.
-
-    Attributes:
-        fixed: columns that don't change.
-        zeros: cells that no row moves into.
-    """
+    """The parts of a table that a refinement leaves: fixed columns, and cells that no row moves into."""
 
     fixed: Collection[str] = ()
     zeros: Zeros = field(default_factory=dict)
@@ -182,12 +172,8 @@ def refined_rows(
 
     Args:
         model: the model that the rows were drawn from.
-        wanted: the marginals.
         codes: int64[rows] of every column of the model.
-        rng: generator of this post-processing step.
-        bounds: columns and cells that are left as they are.
         targets: the targets of a table of so many rows, where they are made already.
-        effort: the work.
     """
     domain, rows = model.tree.domain, len(next(iter(codes.values())))
     if not rows or not wanted.pairs:
@@ -207,20 +193,13 @@ def refined_rows(
 
 @dataclass(frozen=True, eq=False)
 class TableCounts:
-    """The marginals of a table of codes, scaled to an estimated number of rows.
-
-    Attributes:
-        domain: the columns.
-        codes: int64[rows] of every column, at least one row.
-        total: number of rows that the table stands for.
-    """
+    """The marginals of a table of codes, at least one row, scaled to an estimated number of rows."""
 
     domain: Domain
     codes: Mapping[str, Codes]
     total: float
 
     def marginal(self, clique: Clique) -> Array:
-        """Counts over some columns, axes in the clique's order, summing to ``total``."""
         rows = len(self.codes[self.domain.columns[0]])
         cell = position_of(self.codes, clique, self.domain, rows)
         counts = np.bincount(cell, minlength=self.domain.cells(clique)) * (self.total / rows)

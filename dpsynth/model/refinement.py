@@ -11,11 +11,8 @@ that lowers L most if this row alone moves. Only the rows with the largest gains
 right in earlier batches. Since all of them together may overshoot, each moves with the probability that
 minimises the expected L, which is a quadratic function of it, known exactly.
 
-Columns differ in their distance from the targets, and in the work of scoring their values. A column is tried
-if its last gain in L, divided by its work, is above the mean of all columns; otherwise in one of a few
-batches.
-
-Targets have errors of their own. The refinement ends when its gains are small compared to these errors.
+A column is tried if its last gain in L, divided by its work, is above the mean of all columns; otherwise in
+one of a few batches. The refinement ends when its gains are small compared to the targets' own errors.
 
 Invariant: residuals are whole numbers far below 2^53, times whole weights, so every sum is exact in any
 order. A table, its targets and a seed give the same refined table on every machine.
@@ -61,12 +58,11 @@ class Effort:
     Attributes:
         passes: the work of trying every row in every column so many times.
         batches: number of batches into which all rows are divided, of ``least`` to ``most`` rows each.
-        least, most: bounds on the rows of a batch.
         laps: number of parts of the work of a pass.
         enough: the refinement ends after a lap that lowers L by less than this part of L and of the error
             that the targets have themselves; 0 for no early end.
-        scores: number of scores computed, as far as one lap does with it: a value of a column has one in
-            each row and target, and a row and target are as much work as 10 more.
+        scores: number of scores computed, as far as one lap does with it: a value of a column has one in each
+            row and target, and a row and target are as much work as 10 more.
     """
 
     passes: int = 3
@@ -98,11 +94,9 @@ def refined(
     columns.
 
     Args:
-        domain: the columns.
         codes: int64[rows] of every column.
         wanted: the targets; several of one clique count together.
         rng: generator of this post-processing step, of 64-bit words.
-        effort: the work.
         fixed: columns that don't change.
         zeros: forbidden cells. No row moves into one; a row that lies in one stays.
 
@@ -150,8 +144,6 @@ class _Cells:
     Attributes:
         first, second: int64[cliques], places of the other columns; the place after the last column, whose
             code is always 0, stands for none.
-        first_step, second_step, step, begin: int64[cliques].
-        weights: float64[cliques].
     """
 
     first: Places
@@ -180,7 +172,6 @@ class _Cells:
 
     @cached_property
     def total(self) -> float:
-        """Sum of the weights."""
         return float(self.weights.sum())
 
     def base(self, codes: Places) -> Places:
@@ -230,7 +221,6 @@ class _Table:
     def of(
         cls, domain: Domain, codes: Mapping[str, Codes], wanted: Sequence[TableTarget], zeros: Zeros
     ) -> _Table:
-        """The table and its residuals."""
         columns = domain.columns
         place = {c: i for i, c in enumerate(columns)}
         rows = len(codes[columns[0]])
@@ -307,8 +297,7 @@ class _Table:
     def refine(self, batch: Places, columns: Places, rng: np.random.Generator) -> tuple[float, float]:
         """Give a batch of rows other values, in random order in those of some columns that lower L most.
 
-        Returns:
-            By how much that lowers L, expected over the choice of the rows that move; and the scores.
+        It returns by how much that lowers L, expected over the choice of the rows that move; and the scores.
         """
         some = self.codes[:, batch].astype(np.int64)
         work, yields = self.work[columns], self.yields[columns]
@@ -326,15 +315,9 @@ class _Table:
         return lowered, done
 
     def move(self, column: int, codes: Places, rng: np.random.Generator) -> float:
-        """Give some rows another value of a column, where that lowers L.
+        """Give some rows another value of a column, where that lowers L; by how much, as of ``refine``.
 
-        Args:
-            column: place of the column.
-            codes: int64[columns + 1, rows], a copy of rows of the table, which changes with the residuals.
-            rng: generator.
-
-        Returns:
-            As ``refine``.
+        ``codes`` is a copy of rows of the table, int64[columns + 1, rows], which changes with the residuals.
         """
         own, size, old = self.own[column], self.sizes[column], codes[column]
         lines = own.base(codes)
@@ -394,13 +377,8 @@ class _Table:
     def _add(self, places: Places, moves: _Moves, cells: _Cells) -> Places:
         """Move rows from their old cells to their new ones.
 
-        Args:
-            places: int64[cliques, moves], the cell of each clique for a code of 0.
-            moves: the rows.
-            cells: the cliques.
-
-        Returns:
-            The places of the old cells, then of the new ones, int64[2 * cliques * moves].
+        ``places`` is int64[cliques, moves], the cell of each clique for a code of 0. The result has the
+        places of the old cells, then of the new ones, int64[2 * cliques * moves].
         """
         where = np.empty((2, *places.shape), dtype=np.int64)
         for codes, found in zip((moves.old, moves.new), where, strict=True):
@@ -416,19 +394,13 @@ class _Table:
 
 @dataclass(frozen=True, eq=False)
 class _Moves:
-    """Rows that may change in one column.
-
-    Attributes:
-        rows: int64[moves], places among the rows of a batch.
-        old, new: int64[moves], codes of the column.
-    """
+    """Rows that may change in one column: places in a batch, old and new codes, int64[moves]."""
 
     rows: Places
     old: Places
     new: Places
 
     def some(self, chosen: NDArray[np.bool_]) -> _Moves:
-        """Some of the moves."""
         return _Moves(self.rows[chosen], self.old[chosen], self.new[chosen])
 
 
@@ -454,10 +426,9 @@ _MOST_SHARED = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class TableTarget:
-    """The wanted counts of a marginal.
+    """The wanted counts of a marginal of one to three columns.
 
     Attributes:
-        clique: one to three columns.
         counts: float64, shape ``domain.shape(clique)``: rows of each cell.
         weight: weight of a squared difference of rows, above 0; only ratios of weights matter.
         variance: mean squared error of a cell of the counts, in rows squared; None if it is not known.

@@ -1,8 +1,8 @@
 """Rounding of weights to whole numbers of rows, by integers drawn from raw random bits.
 
-Weights become cumulative multiples of 2^-52 by a sequence of additions, divisions and truncations,
-which every machine rounds alike. All further steps are integer arithmetic. So a saved model and a seed
-give the same table everywhere.
+Weights become cumulative multiples of 2^-52 by a sequence of additions, divisions and truncations, which
+every machine rounds alike. All further steps are integer arithmetic. So a saved model and a seed give the
+same table everywhere.
 
 Invariant: a cell of weight zero never gets a row.
 """
@@ -50,7 +50,7 @@ def bits(rng: np.random.Generator, count: int) -> Bits:
     """Uniform 64-bit integers straight from the bit generator, whose stream numpy keeps stable.
 
     Raises:
-        ValueError: if the bit generator's words have 32 bits.
+        ValueError: the bit generator's words have 32 bits.
     """
     if isinstance(rng.bit_generator, np.random.MT19937):
         raise ValueError("a generator with words of 64 bits is needed, such as PCG64; MT19937 has 32")
@@ -65,13 +65,10 @@ def phases(rng: np.random.Generator, count: int) -> Bits:
 
 
 def cumulative(weights: Array) -> Bits:
-    """Cumulative distribution of each row of a table, in multiples of 2^-52; overwrites the table.
-
-    Args:
-        weights: float64[groups, cells], not negative.
+    """Cumulative distribution of each row of float64[groups, cells], in multiples of 2^-52; overwrites it.
 
     Raises:
-        NoWeight: if all weights of a row are zero.
+        NoWeight: all weights of a row are zero.
     """
     cells = weights.shape[1]
     if cells < _SHORT:
@@ -90,13 +87,12 @@ def cumulative(weights: Array) -> Bits:
 def rounded(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
     """Whole numbers of rows for each cell: the floor or the ceiling of its expected number.
 
-    Systematic sampling: with Q the cumulative distribution and v uniform in [0, 1), cells up
-    to c get floor(m Q_c + v) of a group's m rows. Expectations are exact, as v is uniform.
+    Systematic sampling: with Q the cumulative distribution and v uniform in [0, 1), cells up to c get floor(m
+    Q_c + v) of a group's m rows. Expectations are exact, as v is uniform.
 
     Args:
         reach: cumulative distributions, [groups, cells], multiples of 2^-52; overwritten.
         sizes: rows of each group, below 2^37.
-        rng: generator.
 
     Returns:
         int64[groups, cells]; each row of it sums to its group's size.
@@ -118,16 +114,10 @@ def rounded(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
 
 
 def shuffled(group: Codes, groups: int, rng: np.random.Generator) -> Codes:
-    """Positions of all rows, ordered by group and at random within each group.
+    """Positions of all rows, ordered by ``group`` (below ``groups``) and at random within each group.
 
-    Stable sorts by the random bits of a row, then by its group, in digits of 8 or 16 bits: numpy sorts
-    these by radix, several times as fast as whole words. A stable order is unique, so every machine
-    finds it.
-
-    Args:
-        group: int64[rows], group of each row.
-        groups: every group is below this.
-        rng: generator.
+    Stable sorts by the random bits of a row, then by its group, in digits of 8 or 16 bits: numpy sorts these
+    by radix, several times as fast as whole words. A stable order is unique, so every machine finds it.
     """
     rows = len(group)
     low = np.dtype("u1" if rows <= _FEW else "<u2")
@@ -182,11 +172,7 @@ def distributions(
 ) -> Iterator[tuple[slice, Codes, Bits]]:
     """Cumulative distributions of groups, in blocks of groups to bound memory.
 
-    Args:
-        groups: the groups that have rows.
-        sizes: number of rows of each group.
-        cells: number of cells of each group.
-        weights_of: weights of some groups, a fresh float64[groups, cells].
+    ``weights_of`` gives the weights of some groups, a fresh float64[groups, cells].
 
     Yields:
         The slice of the groups in the block, their sizes, and their distributions.
@@ -204,17 +190,10 @@ def drawn_cells(
     weights_of: Callable[[Codes], Array],
     rng: np.random.Generator,
 ) -> Codes:
-    """A cell for each row, from its group's weights.
-
-    Args:
-        group: int64[rows], group of each row.
-        groups: every group is below this.
-        cells: cells of each group.
-        weights_of: weights of some groups, a fresh float64[groups, cells].
-        rng: generator.
+    """A cell for each row, from its group's weights: as of ``distributions``, a fresh float64[groups, cells].
 
     Raises:
-        NoWeight: if a row's group has no cell of positive weight.
+        NoWeight: a row's group has no cell of positive weight.
     """
     if groups > 4 * len(group):
         known, rank = np.unique(group, return_inverse=True)

@@ -51,14 +51,9 @@ _BLOCK = 1 << 19
 
 
 def ranked(keys: Sequence[tuple[Codes, int]], count: int) -> tuple[Codes, Codes]:
-    """Numbers of the distinct combinations of some keys.
+    """Number of each combination of some keys, int64[count], and the first position of each combination.
 
-    Args:
-        keys: int64[count] each, with an exclusive upper bound of its values.
-        count: length of the keys.
-
-    Returns:
-        int64[count], the number of each combination, and the first position of each combination.
+    Each key is int64[count], with an exclusive upper bound of its values.
     """
     if not keys:
         return np.zeros(count, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -90,8 +85,7 @@ class Message:
     def given(self, pieces: Codes, known: Mapping[str, Codes]) -> tuple[Array, Clique]:
         """The values for some pieces of evidence, at known codes of some of the columns.
 
-        Returns:
-            float64[pieces, *sizes of the remaining columns], and the remaining columns.
+        They are float64[pieces, *sizes of the remaining columns], with the remaining columns.
         """
         first = [i for i, c in enumerate(self.columns) if c in known]
         rest = [i for i, c in enumerate(self.columns) if c not in known]
@@ -104,7 +98,6 @@ class Completion:
     """Upward pass of belief propagation for evidence on fixed columns."""
 
     def __init__(self, tree: JunctionTree, beliefs: Sequence[Array], fixed: Sequence[str]) -> None:
-        """The edges with evidence below them, and the marginals of their separators."""
         self._tree = tree
         self._beliefs = beliefs
         self._fixed = tuple(fixed)
@@ -128,13 +121,10 @@ class Completion:
         return [m for m in here if not set(m.columns).issubset(known)]
 
     def messages(self, values: Mapping[str, Codes]) -> dict[int, Message]:
-        """Messages of belief propagation, by child clique.
-
-        Args:
-            values: int64[pieces] codes of each fixed column.
+        """Messages by child clique, for int64[pieces] codes of each fixed column.
 
         Raises:
-            ImpossibleEvidence: if a piece of evidence has probability zero.
+            ImpossibleEvidence: a piece of evidence has probability zero.
         """
         found: dict[int, Message] = {}
         for edge in reversed(self._edges):
@@ -177,12 +167,9 @@ class Completion:
 
 
 def at(table: Array, codes: Sequence[Codes], count: int) -> Array:
-    """The table's parts at some codes of its first axes, as a new float64 array.
+    """The table's parts at some codes of its first axes, int64[count] each, as a new float64 array.
 
-    Args:
-        table: the values.
-        codes: int64[count] for each of the first axes; without codes the whole table is repeated.
-        count: number of parts.
+    Without codes the whole table is repeated.
     """
     parts = table[tuple(codes)] if codes else np.broadcast_to(table, (count, *table.shape))
     return np.array(parts, dtype=np.float64, order="C", copy=not codes or None)
@@ -198,25 +185,19 @@ Fixed = Mapping[str, int | NDArray[np.integer]]
 def sample(
     model: MarkovRandomField, rows: int, rng: np.random.Generator, *, given: Fixed | None = None
 ) -> dict[str, Codes]:
-    """A table drawn from a model.
+    """A table drawn from a model: int64[rows] codes of every column of the domain, in table order.
 
     Only the raw words of the bit generator of ``rng`` are used, so a saved model and a seed give the same
-    table on every machine. Memory: 8 bytes a row and column, some 50 bytes a row, and 16 bytes
-    a cell of the largest conditional distribution of a clique given its separator. The model's
-    arrays are not copied.
+    table on every machine. Memory: 8 bytes a row and column, some 50 bytes a row, and 16 bytes a cell of the
+    largest conditional distribution of a clique given its separator. The model's arrays are not copied.
 
     Args:
-        model: the Markov random field.
-        rows: number of rows to draw.
         rng: generator for this post-processing step; it decides nothing private.
-        given: codes of some columns, for all rows or for each row; every row's other columns
-            follow the model's exact distribution given them, wherever they lie in the tree.
-
-    Returns:
-        int64[rows] codes of every column of the domain, in table order.
+        given: codes of some columns, for all rows or for each row; every row's other columns follow the
+            model's exact distribution given them, wherever they lie in the tree.
 
     Raises:
-        ImpossibleEvidence: if the model gives probability zero to the values fixed in a row.
+        ImpossibleEvidence: the model gives probability zero to the values fixed in a row.
         ValueError: for an unknown column, or codes of a wrong shape or outside the domain.
     """
     if rows < 0:
@@ -261,14 +242,9 @@ def _completed(
     fixed: Mapping[str, Codes],
     rng: np.random.Generator,
 ) -> dict[str, Codes]:
-    """Rows with all columns, drawn given the fixed codes of each row's piece of evidence.
+    """Rows with all columns, drawn given the fixed codes of each row's piece of evidence, ``which``.
 
-    Args:
-        model: the model.
-        completion: the upward pass for the fixed columns.
-        which: int64[rows], the piece of evidence of each row.
-        fixed: int64[pieces] codes of each fixed column.
-        rng: generator.
+    ``fixed`` has int64[pieces] codes of each fixed column.
     """
     messages = completion.messages(fixed)
     drawn = {column: codes[which] for column, codes in fixed.items()}
@@ -349,15 +325,11 @@ class _Reserve:
         return codes_of(group, self.known, domain) | codes_of(self.cells, self.new, domain)
 
     def take(self, sizes: Codes, rng: np.random.Generator) -> Codes:
-        """Rows of each cell in a chunk, which are taken from the remaining rows.
+        """Rows of each cell in a chunk with ``sizes`` rows of each group, taken from the remaining rows.
 
-        Systematic sampling from the remaining rows: with L the cumulative remaining rows of a group, R
-        of them in all, and u uniform below R, cells up to c get floor((m L_c + u) / R) of the
-        chunk's m rows. No cell gets more than its remaining rows.
-
-        Args:
-            sizes: int64[groups], rows of each group in this chunk.
-            rng: generator.
+        Systematic sampling: with L the cumulative remaining rows of a group, R of them in all, and u uniform
+        below R, cells up to c get floor((m L_c + u) / R) of the chunk's m rows. No cell gets more than its
+        remaining rows.
         """
         ends = np.cumsum(self.left)
         starts = self.starts[:-1]
@@ -428,14 +400,8 @@ def chunk_draws(
     Memory: that of ``sample`` for one chunk, and 24 bytes for each cell of the tree that gets rows, with 8
     more for each edge below it.
 
-    Args:
-        model: the Markov random field.
-        rows: number of rows of the whole stream, below 2^37.
-        seed: seed of every draw.
-        chunk: number of rows of each chunk but the last, up to 2^25.
-
     Raises:
-        ValueError: a number is out of range.
+        ValueError: the rows are not below 2^37, or those of a chunk not 1 to 2^25.
     """
     if not 0 <= rows < MOST_ROWS or not 0 < chunk <= _LARGEST_CHUNK:
         raise ValueError(f"rows must be in 0 to {MOST_ROWS - 1}, chunk in 1 to {_LARGEST_CHUNK}")

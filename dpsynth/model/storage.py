@@ -51,11 +51,7 @@ class Member:
 
 
 def require(condition: bool, complaint: str) -> None:
-    """Refuse a file, or a value that is to be saved.
-
-    Raises:
-        ModelFileError: the condition doesn't hold.
-    """
+    """Refuse a file, or a value that is to be saved, with a ``ModelFileError`` unless the condition holds."""
     if not condition:
         raise ModelFileError(complaint)
 
@@ -66,14 +62,10 @@ def dtype_of(values: AnyArray) -> str:
 
 
 def save_arrays(path: str | Path, header: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> None:
-    """Write a header and arrays to a file, which appears whole or not at all.
+    """Write a header of JSON values and arrays to a file, which appears whole or not at all.
 
-    The same values give the same bytes, on any machine.
-
-    Args:
-        path: the file; an existing one is replaced.
-        header: JSON values.
-        arrays: the arrays by their names, in the order in which ``Content.arrays`` expects them.
+    The same values give the same bytes, on any machine. An existing file is replaced. ``Content.arrays``
+    expects the arrays in this order.
 
     Raises:
         OSError: the file can't be written.
@@ -96,11 +88,7 @@ def save_arrays(path: str | Path, header: Mapping[str, object], arrays: Mapping[
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """An open file of arrays.
-
-    Attributes:
-        header: the header's JSON value, of any form.
-    """
+    """An open file of arrays, and its header's JSON value, of any form."""
 
     header: Any
     _archive: zipfile.ZipFile
@@ -130,11 +118,7 @@ class Content:
 
 @contextmanager
 def opened(path: str | Path, what: str) -> Iterator[Content]:
-    """The content of a file that ``save_arrays`` wrote.
-
-    Args:
-        path: the file.
-        what: its content in words, such as "a model".
+    """The content of a file that ``save_arrays`` wrote; ``what`` names it in words, such as "a model".
 
     Raises:
         ModelFileError: the file can't be opened, is damaged, or is refused while it is open.
@@ -196,15 +180,12 @@ _KEYS = {"format", "version", "total", "columns", "cliques", "edges", "dtypes"}
 def save(model: MarkovRandomField, path: str | Path) -> None:
     """Write a model to a file. The file appears whole or not at all.
 
-    The same model gives the same bytes, on any machine.
-
-    Args:
-        model: the model; its arrays keep their precision, float32 or float64.
-        path: the file; an existing one is replaced.
+    The same model gives the same bytes, on any machine. Its arrays keep their precision; an existing file is
+    replaced.
 
     Raises:
-        ModelFileError: if the model breaks an invariant of its type.
-        OSError: if the file can't be written.
+        ModelFileError: the model breaks an invariant of its type.
+        OSError: the file can't be written.
     """
     _check(model)
     tree = model.tree
@@ -226,8 +207,8 @@ def load(path: str | Path) -> MarkovRandomField:
     Memory: the model's arrays; no member is read before its size is known to be right.
 
     Raises:
-        ModelFileError: if the file can't be opened, is damaged, of another version, or holds
-            anything but a model.
+        ModelFileError: the file can't be opened, is damaged, of another version, or holds anything but a
+            model.
     """
     with opened(path, "a model") as content:
         tree, dtypes, total = _described(content.header)

@@ -42,11 +42,7 @@ def mask_of(columns: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of the columns, for products and sums over sets of columns.
-
-    Attributes:
-        places: number of places of each column, at least 1.
-    """
+    """Sizes of the columns, at least 1 each, for products and sums over sets of columns."""
 
     places: tuple[int, ...]
     _planes: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
@@ -85,13 +81,12 @@ class Sizes:
 class Rule:
     """A ranking of columns for greedy elimination; the column of least rank is eliminated next.
 
-    A column's neighbours are its separator to the rest of the tree: some later clique has to hold
-    them all. Rules that rank by the separator's cells do best where sizes differ much.
+    A column's neighbours are its separator to the rest of the tree: some later clique has to hold them all.
+    Rules that rank by the separator's cells do best where sizes differ much.
 
     Attributes:
-        name: name of the rule; the first three below are Kjaerulff's.
-        counts: the measure of the edges that an elimination would add: "none" (not needed), "edges"
-            (their number) or "cells" (the cells of their pairs).
+        counts: the measure of the edges that an elimination would add: "none" (not needed), "edges" (their
+            number) or "cells" (the cells of their pairs).
         rank: function of the added edges, the cells of the column's neighbours, and its own size.
     """
 
@@ -123,7 +118,6 @@ class EliminationOrder:
     """Columns in the order of their elimination, with the cliques that arise.
 
     Attributes:
-        order: the columns.
         later: for each column its neighbours at its elimination, which are the rest of its clique.
         weights: cells of each clique.
         cells: cells of the maximal cliques together.
@@ -147,25 +141,18 @@ class Draws:
     state: int
 
     def below(self, limit: int) -> int:
-        """The next number, 0 to limit - 1."""
         self.state = (self.state * 6364136223846793005 + 1442695040888963407) & (1 << 64) - 1
         return (self.state >> 33) % limit
 
 
 @dataclass(frozen=True)
 class RandomTies:
-    """A random choice among the columns that a rule ranks nearly alike.
-
-    Attributes:
-        draws: the random numbers.
-        slack: all columns ranked at most so many times the best are in the choice.
-    """
+    """A random choice among the columns that a rule ranks at most ``slack`` times the best."""
 
     draws: Draws
     slack: int
 
     def pick(self, best: int, left: list[int], ranks: Mapping[int, tuple[int, int]]) -> int:
-        """One of the columns in ``left`` whose first rank is near that of the best."""
         most = ranks[best][0] * self.slack
         tied = [c for c in left if ranks[c][0] <= most]
         return tied[self.draws.below(len(tied))]
@@ -181,7 +168,6 @@ class _Graph:
     """
 
     def __init__(self, graph: Mapping[int, int], inside: int, sizes: Sizes, rule: Rule) -> None:
-        """The graph before anything is eliminated; ``inside`` are the columns to eliminate."""
         self._inside, self._sizes, self._rank = inside, sizes, rule.rank
         self._filling, self._by_cells = rule.counts != "none", rule.counts == "cells"
         self.adjacent = dict(graph)
@@ -249,20 +235,13 @@ def eliminate(
     bound: int | None = None,
     ties: RandomTies | None = None,
 ) -> EliminationOrder:
-    """A greedy elimination of some columns of a graph, by a rule.
+    """A greedy elimination of the columns inside of a graph, by a rule; ties go to the first in table order.
 
     Args:
-        graph: neighbours of each column inside. Columns outside stay, and count as joined to
-            each other.
-        inside: the columns to eliminate.
-        sizes: sizes of all columns.
-        rule: ranks the columns; ties go to the first in table order.
+        graph: neighbours of each column inside. Columns outside stay, and count as joined to each other.
         known: sets of columns that lie in cliques made before, and so are no maximal cliques.
-        bound: the elimination is given up as soon as its cells exceed this.
+        bound: the elimination is given up as soon as its cells exceed this; then columns are missing.
         ties: breaks ties at random instead.
-
-    Returns:
-        The elimination. If it was given up, its cells exceed the bound, and columns are missing.
     """
     remaining = _Graph(graph, inside, sizes, rule)
     ranks, places = remaining.ranks, sizes.places
@@ -319,7 +298,6 @@ class Region:
     """Columns of a tree to be eliminated anew, once everything below them is gone.
 
     Attributes:
-        columns: the region's columns.
         inside: the same columns as a set.
         outer: the columns that are joined after the region is eliminated.
         graph: neighbours of each of the region's columns before it is eliminated.
@@ -350,7 +328,6 @@ class EliminationTree:
 
     Attributes:
         graph: neighbours of each column.
-        sizes: sizes of the columns.
         later: for each column the rest of its clique, all eliminated later.
         parents: the first of these to be eliminated; -1 if there is none.
         cells: cells of all maximal cliques together.
@@ -364,7 +341,6 @@ class EliminationTree:
 
     @classmethod
     def of(cls, graph: tuple[int, ...], sizes: Sizes, elimination: EliminationOrder) -> EliminationTree:
-        """The tree of an elimination of the whole graph."""
         place = {c: i for i, c in enumerate(elimination.order)}
         later, parents = [0] * len(graph), [-1] * len(graph)
         for column, near in zip(elimination.order, elimination.later, strict=True):
@@ -374,7 +350,6 @@ class EliminationTree:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """Children of each column."""
         found: list[list[int]] = [[] for _ in self.parents]
         for column, parent in enumerate(self.parents):
             if parent >= 0:
@@ -383,7 +358,7 @@ class EliminationTree:
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """Depth of each column: the number of columns above it."""
+        """Number of columns above each column."""
         found = [-1] * len(self.parents)
         for column in range(len(found)):
             path = []
@@ -410,12 +385,9 @@ class EliminationTree:
     def clique_tree(self) -> tuple[list[int], list[tuple[int, int]]]:
         """The maximal cliques, and links between them so that the cliques of each column are connected.
 
-        A clique that is not maximal equals the clique of a child without the child, which takes its place
-        in the tree (Blair and Peyton 1993).
-
-        Returns:
-            The cliques as sets (the empty set if there are no columns), and links as pairs of their
-            positions: a tree for each component of the graph.
+        A clique that is not maximal equals the clique of a child without the child, which takes its place in
+        the tree (Blair and Peyton 1993). Cliques are sets (the empty set if there are no columns), links are
+        pairs of their positions: a tree for each component of the graph.
         """
         if not self.later:
             return [0], []
@@ -432,7 +404,6 @@ class EliminationTree:
         return cliques, [(a, b) for a, b in ways if a != b]
 
     def lies_within(self, mask: int) -> bool:
-        """True if some clique holds a set of columns."""
         deepest = max(members(mask), key=self.depths.__getitem__, default=-1)
         return deepest < 0 or not mask & ~(self.later[deepest] | 1 << deepest)
 
@@ -493,10 +464,7 @@ class EliminationTree:
     ) -> EliminationTree:
         """The tree after a region was eliminated in another order.
 
-        Args:
-            region: a region of this tree.
-            elimination: elimination order of the region's graph.
-            graph: the graph, if joining columns of the region changed it.
+        ``graph`` is the new graph, if joining columns of the region changed it.
         """
         later, parents = list(self.later), list(self.parents)
         place = {c: i for i, c in enumerate(elimination.order)}
@@ -527,20 +495,16 @@ _MOST_COLUMNS = 24
 _MOST_STEPS_UP = 4
 
 _SLACKS = (1, 2, 2, 3)
-"""Columns of a part; steps from a random column up to the part's top; and the factor of the best rank
-within which a column may be drawn. Values were measured on random graphs, grids and models grown to a
-limit of cells; nearby values are as good."""
+"""Columns of a part; steps from a random column up to the part's top; and the factor of the best rank within
+which a column may be drawn. Nearby values are as good."""
 
 
 def best_tree(
     graph: tuple[int, ...], sizes: Sizes, candidate: EliminationTree | None = None
 ) -> EliminationTree:
-    """The best elimination tree that was found: of fewest cells, then of the smallest largest clique.
+    """The elimination tree of fewest cells that was found, then of the smallest largest clique.
 
-    Args:
-        graph: neighbours of each column.
-        sizes: sizes of the columns.
-        candidate: a tree of the same graph; the result is no worse.
+    It is no worse than ``candidate``, a tree of the same graph.
     """
     near = dict(enumerate(graph))
     everything = (1 << len(graph)) - 1
@@ -604,10 +568,8 @@ _WIDE = 100
 class Triangulation:
     """A graph of columns, and an elimination order of it with its cliques.
 
-    Attributes:
-        domain: the columns and their sizes.
-        tree: the elimination tree; columns are numbered in table order.
-        cells_as_a_whole: the cells when the whole graph was triangulated last.
+    Columns have numbers in table order. ``cells_as_a_whole`` are the cells when the whole graph was
+    triangulated last.
     """
 
     domain: Domain
@@ -643,17 +605,10 @@ class Triangulation:
 
     @property
     def cells(self) -> int:
-        """Number of cells of all maximal cliques together."""
         return max(self.tree.cells, 1)
 
     def cells_with(self, clique: Iterable[str]) -> int:
-        """Upper bound on the cells after a clique is added.
-
-        It is exact if the clique lies in a clique of the tree.
-
-        Args:
-            clique: columns of the domain.
-        """
+        """Upper bound on the cells after a clique is added; exact if a clique of the tree holds it."""
         mask = self._mask(clique)
         if self.tree.lies_within(mask):
             return self.cells
@@ -667,9 +622,6 @@ class Triangulation:
         improved as in ``of``: one with the changed part eliminated anew, and one of the whole graph. In a
         wide domain the whole graph is triangulated anew only when the tree has grown by an eighth since the
         last time, as that takes time that grows with the square of the columns.
-
-        Args:
-            clique: columns of the domain.
         """
         mask = self._mask(clique)
         graph = list(self.tree.graph)

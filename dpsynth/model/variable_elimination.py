@@ -24,12 +24,7 @@ from dpsynth.model.junction_tree import Edge, JunctionTree
 
 
 class Routes:
-    """Routes through one junction tree.
-
-    Attributes:
-        tree: the tree.
-        separators: for each clique its neighbours, each with the shared columns.
-    """
+    """Routes through one junction tree; ``separators`` by clique and neighbour."""
 
     def __init__(self, tree: JunctionTree) -> None:
         """The routes of a tree; cliques are numbered so that each subtree is an interval."""
@@ -99,9 +94,8 @@ class Routes:
     def span(self, columns: Iterable[str]) -> tuple[JunctionTree, tuple[int, ...]]:
         """The smallest part of the tree that holds some columns, as a tree over the columns that it needs.
 
-        Returns:
-            A tree whose cliques keep the given columns and the columns that connect them, and
-            for each of its cliques the clique of this tree of which it is a part.
+        Its cliques keep the given columns and those that connect them; each comes with the clique of this
+        tree of which it is a part.
         """
         wanted = frozenset(columns)
         origin = [self.meeting(wanted, dict.fromkeys(wanted, 1.0))]
@@ -228,7 +222,6 @@ class VariableElimination:
     """Marginals from the calibrated beliefs of a junction tree; shared messages and sums are kept."""
 
     def __init__(self, routes: Routes, beliefs: Sequence[Array], limit: int) -> None:
-        """The beliefs, without any message yet."""
         self._routes = routes
         self._beliefs = beliefs
         self._limit = limit
@@ -246,11 +239,9 @@ class VariableElimination:
             self._kept = 0
 
     def marginal(self, clique: Clique, weights: Mapping[str, float]) -> Array:
-        """The marginal of columns anywhere in the tree.
+        """The marginal of columns anywhere in the tree, axes in the clique's order.
 
-        Args:
-            clique: the columns, in the order of the result's axes.
-            weights: weight of each column; messages carry lighter columns to heavier ones.
+        Messages carry columns of less weight to those of more.
         """
         wanted = frozenset(clique)
         root = self._routes.meeting(wanted, weights)
@@ -340,12 +331,12 @@ def marginals(
 ) -> dict[Clique, Array]:
     """Marginals of any cliques, each result's axes in its clique's order, in float64.
 
-    Pairs of distant columns take one round of messages from one of the two columns, shared
-    by all pairs with that column. Besides the results, memory holds about the largest
-    intermediate and some tens of megabytes of partial sums.
+    Pairs of distant columns take one round of messages from one of the two columns, shared by all pairs with
+    that column. Besides the results, memory holds about the largest intermediate and some tens of megabytes
+    of partial sums.
 
     Raises:
-        ValueError: if a result or an intermediate would have more cells than the limit.
+        ValueError: a result or an intermediate would have more cells than the limit.
     """
     domain = routes.tree.domain
     wanted = list(dict.fromkeys(cliques))

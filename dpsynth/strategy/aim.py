@@ -4,12 +4,12 @@ The score of a clique r of the workload's closure is
 
     w_r (||M_r(D) - M_r(p)||_1 - e n_r),    w_r = sum over marginals s of the workload of c_s |r n s|,
 
-where p is the model so far, n_r the number of cells, and e the expected error of one cell at the
-round's price. The score is the gain of measuring r. Weights and penalties are public whole numbers, so
-the sensitivity of a score is that of its distance, times its weight.
+where p is the model so far, n_r the number of cells, and e the expected error of one cell at the round's
+price. The score is the gain of measuring r. Weights and penalties are public whole numbers, so the
+sensitivity of a score is that of its distance, times its weight.
 
-The first rounds are cheap. If a measurement moves the model by no more than its own noise, nothing is left
-to learn at that price, and the noise of the next rounds is half as large. The model may grow with the part of
+The first rounds are cheap. If a measurement moves the model by no more than its own noise, nothing is left to
+learn at that price, and the noise of the next rounds is half as large. The model may grow with the part of
 the budget that is spent.
 
 Invariant: the last round takes all of the remaining budget, and no round measures a clique with which the
@@ -55,11 +55,8 @@ class Run:
     """The state of a selection between its rounds.
 
     Attributes:
-        door: the curator's answers.
-        problem: the problem of the strategy.
         closure: all cliques that may be measured.
         fit: the fit of all answers so far.
-        cliques, answers: the measured cliques in order, and their answers.
     """
 
     door: Door
@@ -77,7 +74,6 @@ class Run:
         return any(m is not None for m in found)
 
     def refit(self) -> None:
-        """Fit the model to all answers so far, from the last fit."""
         self.fit = self.problem.refit(self.answers, self.fit, _TOLERANCE)
 
     def tree_with(self, *cliques: Clique) -> Triangulation:
@@ -116,7 +112,6 @@ class Aim:
         return StrategyOutline(max(rounds, 1), rounds, 0, cliques, cells, SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """The wanted pairs, then one clique a round."""
         return _in_rounds(door, problem)
 
 

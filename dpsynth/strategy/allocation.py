@@ -64,7 +64,6 @@ class Trade:
     merged: Floats | float = 0.0
 
     def error(self, cost: float) -> float:
-        """Expected error of a cell, in rows."""
         return self.unit * cost**-self.power
 
     def costs(self, burdens: Floats, price: float) -> Floats:
@@ -92,12 +91,9 @@ class Trade:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The split of a budget among columns and cliques.
+    """The split of a budget among columns and cliques: the cost of each.
 
-    Attributes:
-        columns: float64[columns], cost at which each column is measured once more.
-        cliques: float64[cliques], cost at which each clique is measured.
-        price: decrease of the weighted error for a unit of the budget.
+    ``price`` is the decrease of the weighted error for a unit of the budget.
     """
 
     columns: Floats
@@ -110,17 +106,15 @@ def shared(
 ) -> Split:
     """The shares of columns and chosen cliques for which the expected weighted error is least.
 
-    A clique's sums measure its columns too: at a cost B it is worth a cost of B x n_c/n to a column
-    of n_c places; but not to values that count in groups there. The sum of weighted errors is convex in the
-    costs. Each round multiplies every cost by a power of the decrease in error that a unit brings there; only
-    the minimum is left unchanged by this.
+    A clique's sums measure its columns too: at a cost B it is worth a cost of B x n_c/n to a column of n_c
+    places; but not to values that count in groups there. The sum of weighted errors is convex in the costs.
+    Each of 400 rounds multiplies every cost by a power of the decrease in error that a unit brings there;
+    only the minimum is left unchanged by this.
 
     Args:
-        trade: the budget, and the earlier measurements of the columns.
         sizes: float64[columns], number of places, as in the cliques.
         members: the columns of each clique.
         weights: float64[cliques], weight of each clique.
-        rounds: number of adjustments of the costs.
     """
     d, k, q = len(sizes), len(members), trade.power
     clique = np.repeat(np.arange(k), [len(m) for m in members])
@@ -176,13 +170,8 @@ def measure_all(
 ) -> Selection:
     """The selection of some cliques, measured with all of the remaining budget, each at its share.
 
-    If there are no cliques, the single columns are measured once more, so that nothing is left over.
-
-    Args:
-        door: the curator's answers.
-        problem: the problem of the strategy.
-        cliques: the cliques to measure.
-        before: cliques and answers that were measured before; they are part of the selection.
+    If there are no cliques, the single columns are measured once more, so that nothing is left over. The
+    cliques and answers that were measured ``before`` are part of the selection.
     """
     earlier = tuple(c for c, _ in before), tuple(m for _, m in before)
     if not cliques:

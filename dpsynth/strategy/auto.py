@@ -5,19 +5,17 @@
 2. The noisy distances of these pairs are asked for, and those of pairs so small that measuring them costs
    next to nothing. If that would be all pairs, no pair is chosen by the exponential mechanism.
 3. The gain of a pair is its distance less the noise of its cells, at the price that a unit of the budget
-   brings elsewhere (``gain``). A junction tree is grown from the pairs of positive gain. Pairs that join two
-   components come first, since all columns on either side depend on them; then the other pairs by gain.
+   brings elsewhere (``allocation``). A junction tree is grown from the pairs of positive gain. Those
+   that join two components come first, since all columns on either side depend on them; then the others.
 4. Pairs of small columns are gathered into blocks (``blocks``). Single columns count as cliques of their
    own: at a low budget those of many places get most of it, and are measured again.
 5. All cliques are measured at once. The model is fitted with a little shrinkage to independence.
 6. If the tree has no room for all pairs of positive gain, or if there are pairs that nothing was asked of,
    it is made small. Then, and if the distances of small triples would tell something, the tree gets its part
    of the budget only. With the rest, pairs and triples beside it are measured, and its own cliques once more
-   (``beside_the_tree``).
+   (``second_round``).
 
-The pairs of columns that the strategy auto may measure, and those whose distance is asked for.
-
-Invariant: all of it is made of public facts, so a list of pairs reveals nothing of the table.
+Invariant: which pairs may be measured, and whose distance is asked for, follows from public facts.
 """
 
 from __future__ import annotations
@@ -55,9 +53,8 @@ from dpsynth.strategy.strategy import Problem, Selection, Strategy
 Floats = NDArray[np.float64]
 
 PICKS: Mapping[float, float] = {0.5: 7.5, 1.0: 2.0}
-"""Pairs chosen besides one for each column, in square roots of the number of columns, by the measure's
-error power. They are fewer in pure epsilon: there k choices cost k times as much as one, while in rho they
-cost sqrt(k) times the noise."""
+"""Pairs chosen besides one for each column, in square roots of the number of columns, by the measure's error
+power. In pure epsilon k choices cost k times as much as one, in rho sqrt(k) times the noise."""
 
 SMALL_A_COLUMN = 12
 """Pairs small enough for a block need no choice, if there are at most so many for each column."""
@@ -88,8 +85,6 @@ class Pairs:
     Attributes:
         cliques: the pairs, in table order.
         first, second: places of their columns.
-        cells: float64, number of cells.
-        weights: float64, weight of each pair.
         wanted: pairs that are measured in any case.
         small: pairs whose distance is asked for without a choice.
         choices: largest number of private choices among the others; 0 if no pair is chosen.
@@ -128,7 +123,6 @@ class Pairs:
 
     @property
     def burdens(self) -> Floats:
-        """Weighted cells."""
         return self.cells * self.weights
 
     @property
@@ -150,18 +144,18 @@ COLUMNS_COUNT = 3.0
 the number of columns; but a pair informs other pairs too, through the model."""
 
 JOINING = 2.5
-"""Weight factor of a pair that joins two components of the model. All columns on either side depend on each
-other through it, so their pairs gain too."""
+"""Weight factor of a pair that joins two components of the model: pairs of columns on either side gain
+too."""
 
 CAUTION = 0.3
-"""Standard deviations of noise that are taken off a noisy distance. Among many distances, those that look
-largest are so in part because of their noise."""
+"""Standard deviations of noise that are taken off a noisy distance: those that look largest are so in part
+because of their noise."""
 
 UNPICKED = 0.5
 """Assumed distance of a pair that was not chosen, relative to a small distance among the chosen pairs."""
 
 CELLS_A_SIGNAL = 100
-"""Bound on the model's cells, in multiples of the rows divided by the error of a cell. Beyond it, cells bring
+"""Bound on the model's cells, in multiples of the rows divided by the error of a cell. Beyond, cells bring
 more noise than information."""
 
 LEAST_CELLS = 100_000
@@ -169,9 +163,8 @@ LEAST_CELLS = 100_000
 
 PRIOR, LEAST_PRIOR = 1 / 5, 1 / 25
 """Strength of the shrinkage to independent columns, in rows as a share of all, divided by the number of
-columns. The division is because shrinkage weakens every link between columns that are distant in the tree.
-The larger one holds if all cliques are so small that their answers aren't denoised, the smaller one if none
-is."""
+columns, as it weakens every link between columns that are distant in the tree. The larger one holds if all
+cliques are so small that their answers aren't denoised, the smaller one if none is."""
 
 ONE_WAY, MANY_PLACES = Fraction(4, 100), Fraction(20, 100)
 """Share of the single columns, and its increase if all of them have many places."""
@@ -192,10 +185,10 @@ _WIDEST = 4
 """A pair may have at most the model's cells divided by this number."""
 
 _LEAST_ERROR = 1e-6
-"""Smallest error, in rows; smaller ones are replaced by it."""
+"""Smallest error, in rows."""
 
 _NOTHING = 1 / 20
-"""Columns whose share of the budget is less than this part of an even share are not measured again."""
+"""Columns with less than this part of an even share of the budget are not measured again."""
 
 
 def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
@@ -221,7 +214,6 @@ class Auto:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
-        """Choices, noisy distances of what was chosen, and all marginals at once; room for later rounds."""
         columns = len(sizes)
         small, picked = small_pairs(tuple(sizes.values())), picks(tuple(sizes.values()), measure)
         every = small + picked == comb(columns, 2)
@@ -238,7 +230,6 @@ class Auto:
         )
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """The chosen pairs of positive gain, in part as blocks, and the columns that are measured again."""
         if problem.structure >= door.remaining:
             # Interruptions may have spent what was reserved for measuring.
             problem = replace(problem, structure=door.remaining / 2)

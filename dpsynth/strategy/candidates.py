@@ -33,13 +33,9 @@ class Forest:
     """
 
     def __init__(self, sizes: Sequence[int], given: Sequence[Sequence[int]] = (), cells: int = 0) -> None:
-        """The forest without pairs.
+        """The forest without pairs, beside given cliques.
 
-        Args:
-            sizes: number of places of each column.
-            given: cliques that the junction tree holds besides, none empty.
-            cells: cells of a junction tree of these cliques and of all columns in none of them. It is
-                needed only if there are such cliques.
+        ``cells`` are those of a junction tree of these cliques and of all columns in none of them.
         """
         self._sizes = np.array(sizes, dtype=np.int64)
         self._alone = self._sizes.copy()
@@ -51,7 +47,6 @@ class Forest:
                 self._connect(first, column)
 
     def join(self, a: int, b: int) -> None:
-        """Add a pair of columns."""
         self._cells = int(self.cells_with(a, b))
         self._alone[[a, b]] = 0
         self._connect(a, b)
@@ -84,14 +79,7 @@ class Capacity:
     def __init__(
         self, domain: Domain, given: Iterable[Clique], max_cells: int, beside: Iterable[Clique] = ()
     ) -> None:
-        """The tree of the cliques that it holds in any case.
-
-        Args:
-            domain: the columns.
-            given: cliques that are listed with the added ones.
-            max_cells: the bound on the tree's cells.
-            beside: other cliques that the tree holds; they are not listed.
-        """
+        """The tree of cliques that are listed with the added ones, and of others that are not, ``beside``."""
         self._domain = domain
         self._cliques = list(given)
         self._beside = tuple(beside)
@@ -148,10 +136,6 @@ def blocks(domain: Domain, pairs: Sequence[Clique]) -> tuple[Clique, ...]:
     Only triples that fit in a block count. The cover is greedy: the next block is the one that holds most of
     the triples that no block holds yet. It has at most 1 + ln m times as many blocks as needed, m being the
     most triples in one block (Johnson 1974).
-
-    Args:
-        domain: the columns.
-        pairs: the chosen pairs.
     """
     possible = _possible(domain, pairs)
     left = {triple for block in possible for triple in combinations(block, 3)}
@@ -222,8 +206,8 @@ def with_blocks(
 def closure(workload: Workload, limit: int) -> list[Clique]:
     """The cliques that lie within a marginal of the workload, by size, single columns first.
 
-    Cliques of a size at which there could be more than ``limit`` in all are left out, and so are larger
-    ones. Single columns and pairs are never left out.
+    Cliques of a size at which there could be more than ``limit`` in all are left out, and so are larger ones;
+    single columns and pairs never are.
     """
     found: list[Clique] = []
     columns = workload.columns
@@ -251,8 +235,8 @@ def fitting(tree: Triangulation, candidates: Iterable[Clique], max_cells: int) -
 def most_cells(sizes: Iterable[int]) -> int:
     """An upper bound on the cells of any junction tree over columns of these sizes.
 
-    All cliques of a tree together have no more cells than the joint table of all columns, if
-    each column has two places or more: a leaf of s x r cells, s of them its separator's, hangs on a rest
-    of R >= 2 s cells, and R + s r <= r R.
+    All cliques of a tree together have no more cells than the joint table of all columns, if each column has
+    two places or more: a leaf of s x r cells, s of them its separator's, hangs on a rest of R >= 2 s cells,
+    and R + s r <= r R.
     """
     return prod(max(size, 2) for size in sizes)

@@ -1,34 +1,22 @@
 """Domain discovery: the searches of a release, one after another.
 
-Invariant: every question follows from the config and earlier answers; no search costs more than its price.
+Numbers are whole steps of a column's last decimal, and cuts are rising whole numbers: bin i holds the steps
+from cuts[i] to cuts[i + 1] - 1. So bins of one value, and ends of bins, are exact for all numbers of
+decimals. A cell is significant if noise alone, in any of the cells counted at once, is as large with a small
+probability only.
 
-Cuts of a numeric column into bins, and noisy histograms over them.
-
-Numbers are whole steps of a column's last decimal. Cuts are rising whole numbers: bin i holds the steps from
-cuts[i] to cuts[i + 1] - 1. So bins of one value, and ends of bins, are exact for all numbers of decimals.
-
-Invariant: all cuts of two or more steps make bins that ``NumericCodec`` takes, each of them with a value.
-
-Private bounds of a numeric column.
-
-One question counts the cells of a public grid of magnitudes, the same for every column. The outermost cells
-with significantly many rows are the ends; a tail beyond, too thin for any cell of its own, shows in the sum
-of the cells next to them. Further questions count finer grids between these ends, and empty bins at
+Bounds. One question counts the cells of a public grid of magnitudes, the same for every column. The outermost
+cells with significantly many rows are the ends; a tail beyond, too thin for any cell of its own, shows in the
+sum of the cells next to them. Further questions count finer grids between these ends, and empty bins at
 either side are removed: otherwise numbers of a narrow range far from zero, such as years, would leave most
-bins empty. A cell is significant if noise alone, in any of the cells counted at once, is as large with a
-small probability only.
-
-Values beyond the ends are clipped to them.
-
-Invariant: the ends are numbers of few digits, and differ by at least one unit, whatever the answers are.
-
-Private bins of a numeric column: quantile bins, or a tree of bins that is finer where there are more rows.
+bins empty. Values beyond the ends are clipped to them.
 
 Quantiles. The range is cut at its median, then each part at its own, and so on: each level is one question,
 its parts disjoint (Kaplan, Schnapp and Stemmer 2022). Candidates are a fine grid of one width, and
 magnitudes, cut finely too, so that a long tail doesn't put most rows between two neighbouring candidates.
 
 Tree. Bins are narrow where there are many rows, down to single values, and wide elsewhere.
+
 1. A first question counts magnitudes and a coarse grid of one width, so that neither a long tail nor a range
    far from zero lies in too few cells.
 2. Cells with significantly many rows are cut into up to twenty, at round numbers, and all cells are
@@ -39,23 +27,17 @@ Tree. Bins are narrow where there are many rows, down to single values, and wide
 4. Neighbours without rows are merged, then those whose merging moves the fewest rows the shortest way, until
    there are as few bins as wanted. A spike stays a bin of its own that way, and so does the gap beside it.
 
-Invariant: which cells are counted follows from earlier answers; edges are candidates, none twice; the bins
-cover the whole range and are at most as many as wanted.
+Open categories. Partition selection finds the values that many units have. If it finds more than the column
+may have, they are counted with a reserved part of the price, and the heaviest stay; all other values count as
+other.
 
-Private partitions of text columns: values of an open category, and prefixes of codes.
+Prefixes of codes. All prefixes of the first length are counted. Then prefixes whose rows outweigh the noise
+of all their continuations are replaced by these, the heaviest first.
 
-Partition selection finds the values that many units have. If it finds more than the column may have, they
-are counted with a reserved part of the price, and the heaviest stay; all other values count as other.
-
-All prefixes of the first length are counted. Then prefixes whose rows outweigh the noise of all their
-continuations are replaced by these, the heaviest first.
-
-Invariant: public values are cells whatever is found, and come first; each text of a pattern
-has exactly one of the prefixes found.
-
-Private contribution bound: rows used of each person, from noisy numbers of persons by their rows.
-
-Invariant: public post-processing of one answer and the plan.
+Invariant: every question follows from the config and earlier answers, and no search costs more than its
+price. Ends are numbers of few digits that differ by at least one unit, bins cover the whole range and are at
+most as many as wanted, public values are cells, and each text has exactly one prefix, whatever the answers
+are.
 """
 
 from __future__ import annotations
@@ -93,7 +75,7 @@ _ROUND = [digit * 10**k for k in range(17) for digit in (1, 2, 5)]
 """Widths and magnitudes, in multiples of powers of ten: finer ones would each hold less of a thin tail."""
 
 _LEAST_VARIANCE = 1e-6
-"""Smallest variance of a count, in rows squared: weights by inverse variance need a positive one."""
+"""Smallest variance of a count, in rows squared."""
 
 
 def codec_of(search: NumberSearch, cuts: Cuts) -> NumericCodec:
@@ -126,25 +108,22 @@ def magnitudes() -> Cuts:
 
 
 def round_cuts(low: int, high: int, most: int) -> Cuts:
-    """Steps strictly between two that are multiples of one width: 1, 2 or 5 times a power of ten.
+    """Steps strictly between two that are multiples of the least width with at most ``most`` parts.
 
-    Args:
-        low: a step.
-        high: a step above ``low``.
-        most: largest number of parts between them; the width is the least that keeps to it.
+    The width is 1, 2 or 5 times a power of ten.
     """
     width = next(w for w in _ROUND if w * most >= high - low)
     return np.arange((low // width + 1) * width, high, width, dtype=np.int64)
 
 
 def within(low: int, high: int, *cuts: Cuts) -> Cuts:
-    """Union of several cuts that lie between two steps, with the cuts before the first and after the last."""
+    """Union of several cuts between two steps, with the cuts before the first and after the last."""
     inner: Cuts = reduce(np.union1d, cuts, np.zeros(0, dtype=np.int64)).astype(np.int64)
     return np.concatenate(([low], inner[(inner > low) & (inner <= high)], [high + 1])).astype(np.int64)
 
 
 def equal_widths(low: int, high: int, bins: int) -> Cuts:
-    """Bins of one width, up to rounding to whole steps; one bin for each value if the values are no more."""
+    """Bins of one width, up to rounding to whole steps; a bin for each value if these are no more."""
     count = high - low + 1
     bins = min(bins, count)
     return np.array([low + i * count // bins for i in range(bins + 1)], dtype=np.int64)
@@ -152,13 +131,7 @@ def equal_widths(low: int, high: int, bins: int) -> Cuts:
 
 @dataclass(frozen=True, eq=False)
 class NoisyHistogram:
-    """A noisy histogram: rows of the bins between cuts.
-
-    Attributes:
-        cuts: int64[bins + 1] in steps.
-        rows: float64[bins].
-        variances: float64[bins], of the noise in ``rows``.
-    """
+    """Noisy rows of the bins between cuts, int64[bins + 1] in steps, with the noise's variances."""
 
     cuts: Cuts
     rows: NDArray[np.float64]
@@ -168,14 +141,12 @@ class NoisyHistogram:
     def asked(
         cls, door: Door, column: Column, search: NumberSearch, cuts: Cuts, price: Fraction
     ) -> NoisyHistogram:
-        """The answer to a question for the rows of some bins."""
         counts, stddev = door.counts_under(column, codec_of(search, cuts), price)
         variance = max(stddev**2, _LEAST_VARIANCE)
         return cls(cuts, counts.astype(np.float64), np.full(counts.size, variance))
 
     @property
     def widths(self) -> NDArray[np.int64]:
-        """Steps in each bin."""
         return np.diff(self.cuts)
 
     @property
@@ -184,14 +155,12 @@ class NoisyHistogram:
         return NoisyHistogram(-self.cuts[::-1], self.rows[::-1], self.variances[::-1])
 
     def coarsened(self, cuts: Cuts) -> NoisyHistogram:
-        """The histogram over fewer cuts of the same range."""
         starts = np.searchsorted(self.cuts, cuts[:-1])
         return NoisyHistogram(
             cuts, np.add.reduceat(self.rows, starts), np.add.reduceat(self.variances, starts)
         )
 
     def between(self, low: int, end: int) -> NoisyHistogram:
-        """The part of the histogram from one cut to another."""
         first, last = np.searchsorted(self.cuts, (low, end)).tolist()
         return NoisyHistogram(self.cuts[first : last + 1], self.rows[first:last], self.variances[first:last])
 
@@ -200,11 +169,8 @@ def averaged(answers: Sequence[NoisyHistogram]) -> NoisyHistogram:
     """The best estimate of the rows of each bin of the last answer.
 
     Weighted least squares on a tree (Hay, Rastogi, Miklau and Suciu 2010), by inverse variance. Upwards a
-    bin's own answer is averaged with the sum of its parts; downwards the difference between the two is
-    shared among the parts by their variances.
-
-    Args:
-        answers: one or more; each about parts of the bins of the one before.
+    bin's own answer is averaged with the sum of its parts; downwards the difference between the two is shared
+    among the parts by their variances. Each answer is about parts of the bins of the one before.
     """
     upwards = [answers[-1]]
     for answer in reversed(answers[:-1]):
@@ -261,14 +227,7 @@ A_BIN = 20.0
 def private_bounds(
     door: Door, column: Column, search: NumberSearch, price: Fraction
 ) -> tuple[Ends, list[NoisyHistogram]]:
-    """The ends of a column's numbers, in steps, and the answers that they follow from.
-
-    Args:
-        door: the curator's answers.
-        column: the column whose bounds are to be found.
-        search: the column's search.
-        price: the price of all questions together.
-    """
+    """The ends of a column's numbers, in steps, and the answers that they follow from."""
     cuts, answers = magnitudes(), list[NoisyHistogram]()
     for _ in range(BOUND_QUESTIONS):
         answers.append(NoisyHistogram.asked(door, column, search, cuts, price / BOUND_QUESTIONS))
@@ -286,13 +245,9 @@ def _finer_ranges(counted: NoisyHistogram) -> int:
 def ends_by(answers: Sequence[NoisyHistogram], noise: str, search: NumberSearch) -> Ends:
     """The ends by the answers to the questions about bounds, and by later answers about finer bins.
 
-    The end is the outermost significant bin of the next answer within the outermost significant magnitude.
-    If no bin there is significant, because each holds too few rows, the end stays.
-
-    Args:
-        answers: the first about magnitudes, each later one about parts of the bins of the one before.
-        noise: "gaussian" or "laplace".
-        search: the column's search.
+    The end is the outermost significant bin of the next answer within the outermost significant magnitude. If
+    no bin there is significant, because each holds too few rows, the end stays. The first answer is about
+    magnitudes, each later one about parts of the bins of the one before.
     """
     unit: int = 10**search.decimals
     whole = int(answers[0].cuts[0]), int(answers[0].cuts[-1])
@@ -344,13 +299,7 @@ def _last(counted: NoisyHistogram, noise: str, chance: float) -> int | None:
 
 
 def deviations(cells: int, noise: str, chance: float) -> float:
-    """Standard deviations that a number of noise values stay below, except with a small probability.
-
-    Args:
-        cells: number of counts that are compared.
-        noise: "gaussian" or "laplace".
-        chance: the probability that one or more is above.
-    """
+    """Standard deviations that so many noise values stay below, except with a small probability."""
     return noise_named(noise).deviations(cells, chance)
 
 
@@ -414,13 +363,7 @@ def tree_cuts(
 ) -> Cuts:
     """Cuts of at most ``search.bins`` bins.
 
-    Args:
-        door: the curator's answers.
-        column: the column whose bins are to be found.
-        search: the column's search.
-        ends: first and last step.
-        earlier: the answers that the ends follow from; none if the ends are public.
-        price: the price of all questions together.
+    ``earlier`` has the answers that the ends follow from; none if the ends are public.
     """
     answers = [*earlier]
     grid = _with_steps(round_cuts(ends[0], ends[1] + 1, COARSE), ends[1] + 1)
@@ -512,15 +455,7 @@ LEAST = 4.0
 def private_values(
     door: Door, column: Column, search: ValueSearch, price: Fraction, delta: Fraction
 ) -> CategoryCodec:
-    """Codec of the public values, the values found in order of their texts, and one cell for the rest.
-
-    Args:
-        door: the curator's answers.
-        column: the column whose values are to be found.
-        search: the column's search.
-        price: the price of all questions together.
-        delta: the delta of the partition selection.
-    """
+    """Codec of the public values, those found in order of their texts, and one for the rest."""
     selected = door.values_of(column, price * (1 - KEPT_BACK), delta, search.known)
     # A value with the label of the cell of other values, or of missing cells, would be mistaken for it.
     taken = {*search.known, search.other, *column.labels[len(column.codec.labels) :]}
@@ -539,11 +474,7 @@ def private_values(
 def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fraction) -> TextCodec:
     """Codec of the prefixes, in the order of the pattern's characters.
 
-    Args:
-        door: the curator's answers.
-        column: the column whose prefixes are to be found.
-        search: the column's search; its limit allows all prefixes of the first length.
-        price: the price of all questions together.
+    The search's limit allows all prefixes of the first length.
     """
     positions, levels = alphabets(search.pattern), search.levels
     first = positions[: levels[0]]
@@ -570,16 +501,16 @@ def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fr
 
 
 def contribution_bound(units: NDArray[np.int64], noise: float) -> int:
-    """The bound under which a table of counts has the least expected error.
+    """The bound on rows used of each person, under which a table of counts has the least expected error.
 
-    With a bound of k, each row that is left out is missing from one cell of every table, and the noise of
-    all its cells grows with k. So the error of a table, summed over its cells, is at most
+    With a bound of k, each row that is left out is missing from one cell of every table, and the noise of all
+    its cells grows with k. So the error of a table, summed over its cells, is at most
 
         sum_j max(j - k, 0) units_j + k noise
 
-    and the bound minimises this. In other words: the bound rises by one row as long as more persons have
-    that row than it adds noise. The persons in the last cell of ``units``, who may have any number of
-    rows, count the same for all bounds.
+    and the bound minimises this: it rises by one row as long as more persons have that row than it adds
+    noise. The persons in the last cell of ``units``, who may have any number of rows, count the same for all
+    bounds.
 
     Args:
         units: int64[rows], noisy numbers of persons with 1, 2, ... rows; the last number includes persons
@@ -595,11 +526,8 @@ def noise_per_row(plan: Plan, domain: Domain) -> float:
     """Expected absolute error of a table of one column, for each row of the bound: the mean over columns.
 
     Pairs lose as many rows and have more noise, but the fit of the model removes most of it: over all pairs
-    about as much is left as in single columns (benchmarks/persons.py).
-
-    Args:
-        plan: the plan under the largest possible bound.
-        domain: the domain of the same plan.
+    about as much is left as in single columns (benchmarks/persons.py). The plan is the one under the largest
+    possible bound.
     """
     (singles,) = (step for step in plan.steps if step.step == "one_way")
     errors = (
@@ -611,13 +539,7 @@ def noise_per_row(plan: Plan, domain: Domain) -> float:
 
 
 def discover(door: Door, columns: Sequence[Column], searches: Sequence[PlannedSearch]) -> Mapping[str, Codec]:
-    """The codecs found for the columns with a search, by name.
-
-    Args:
-        door: the curator's answers.
-        columns: the columns of the table.
-        searches: the searches in order, the ends of a column before its bins.
-    """
+    """The codecs found for the columns with a search, by name; ends are searched before bins."""
     named = {column.name: column for column in columns}
     ends: dict[str, tuple[Ends, list[NoisyHistogram]]] = {}
     found: dict[str, Codec] = {}

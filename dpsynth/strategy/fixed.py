@@ -28,7 +28,6 @@ class Fixed:
     max_cells = 50_000_000
 
     def __init__(self, cliques: Iterable[Clique]) -> None:
-        """The strategy for the listed cliques."""
         self._listed = tuple(tuple(c) for c in cliques)
 
     def _cliques(self, domain: Domain, wanted: Iterable[Clique]) -> list[Clique]:
@@ -46,7 +45,6 @@ class Fixed:
         return StrategyOutline(1, 0, 0, len(cliques), cells, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """The listed cliques and the wanted pairs."""
         return measure_all(door, problem, self._cliques(problem.domain, problem.wanted))
 
 

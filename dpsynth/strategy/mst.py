@@ -63,7 +63,7 @@ class MaximumSpanningTree:
         return StrategyOutline(1, max(chosen, 0), 0, max(edges, 1), cells, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """Lines 3 to 9: the edges of the tree, measured together."""
+        """Lines 3 to 9."""
         tree = [*problem.wanted]
         choices = len(problem.domain.columns) - 1 - len(tree)
         if choices > 0:

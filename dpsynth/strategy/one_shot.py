@@ -65,7 +65,6 @@ class OneShot:
         return StrategyOutline(1, choices, 0, cliques, most, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """The wanted pairs and the marginals that pay, measured together."""
         laplace = any(m.noise == LAPLACE.name for m in problem.singles)
         chosen = (_by_choices if laplace else _by_distances)(door, problem)
         return measure_all(door, problem, chosen)
@@ -106,7 +105,7 @@ def _by_distances(door: Door, problem: Problem) -> list[Clique]:
 
 
 def added_distance(clique: Clique, distances: Mapping[Clique, int]) -> int:
-    """Distance of a marginal from independence, less the largest distance of its pairs if it is a triple."""
+    """Distance of a marginal from independence; of a triple less the largest distance of its pairs."""
     if len(clique) <= 2:
         return distances[clique]
     return distances[clique] - max(distances.get(pair, 0) for pair in combinations(clique, 2))

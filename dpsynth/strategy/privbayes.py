@@ -41,9 +41,7 @@ _SHARES = Shares(Fraction(2, 10), Fraction(2, 10), Fraction(6, 10))
 def degree(sizes: Sequence[int], useful: float) -> int:
     """The largest number of parents with which the smallest family is useful; at least 1.
 
-    Args:
-        sizes: number of places of each column.
-        useful: largest number of cells of a useful family.
+    ``useful`` is the largest number of cells of a useful family.
     """
     ascending, k = sorted(sizes), 1
     # Attaching d - v columns to any k of v, for v from 1 to d - 1, compares C(d + 1, k + 2) families.
@@ -96,7 +94,6 @@ class PrivBayes:
         return StrategyOutline(children + 1, children, 0, cliques, cells, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """The families, measured one by one, then the wanted pairs and all families together."""
         domain = problem.domain
         children = len(domain.columns) - 1
         known: list[tuple[Clique, Measurement | None]] = []

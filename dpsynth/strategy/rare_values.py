@@ -1,9 +1,9 @@
 """Domain compression: rare values of a column are measured in groups of neighbours.
 
-A value that few rows have makes cells of a marginal that hold less than their noise. A group of
-neighbouring values costs one line of cells in place of many. The counts of the single values are not
-lost: after the fit, a group's rows are spread over its values by the column's own noisy counts. Only
-neighbours are grouped, so that a group of ages is a range of ages.
+A value that few rows have makes cells of a marginal that hold less than their noise. A group of neighbouring
+values costs one line of cells in place of many. The counts of the single values are not lost: after the fit,
+a group's rows are spread over its values by the column's own noisy counts. Only neighbours are grouped, so
+that a group of ages is a range of ages.
 
 Invariant: all of it is public arithmetic on noisy answers that were paid for before.
 """
@@ -33,11 +33,9 @@ _ROUNDS = 3
 
 @dataclass(frozen=True)
 class Ordered:
-    """The grouping of a column of numbers or dates.
+    """The grouping of a column of numbers or dates, with all its rows by the noisy count.
 
-    Attributes:
-        rows: all rows, by the noisy count.
-        wide: True if a place holds several values: then rows of its ends may lie far from all others.
+    It is ``wide`` if a place holds several values: then rows of its ends may lie far from all others.
     """
 
     rows: float
@@ -55,17 +53,15 @@ def rare_groups(
 ) -> Compression:
     """Groups of neighbouring rare values, for each column that has any.
 
-    A value is rare if its noisy count, smoothed over its neighbours (``model.smoothing``), is below
-    ``least`` rows. A run of rare values is cut into groups of at least ``least`` rows, as far as it has so
-    many. If a column would become one group, it becomes two groups of neighbours of about the same count.
-    A place of missing cells has no neighbours. If it is rare, it joins the most frequent value: so a place
-    that nobody uses makes no cell of a marginal. The ends of a column of wide bins, before the first
-    value and after the last one whose own count is above its noise, join the groups next to them.
+    A value is rare if its noisy count, smoothed over its neighbours (``model.denoising``), is below ``least``
+    rows. A run of rare values is cut into groups of at least ``least`` rows, as far as it has so many. If a
+    column would become one group, it becomes two groups of neighbours of about the same count. A place of
+    missing cells has no neighbours. If it is rare, it joins the most frequent value: so a place that nobody
+    uses makes no cell of a marginal. The ends of a column of wide bins, before the first value and after the
+    last one whose own count is above its noise, join the groups next to them.
 
     Args:
-        domain: the columns.
-        singles: one-way answers over the domain. A column without an answer, or with an exact one, is
-            not compressed.
+        singles: one-way answers over the domain. A column without a noisy answer is not compressed.
         least: rows below which a value is rare; at 0 or less nothing is grouped.
         keep: columns that are not compressed.
         evidence: one-way answers of earlier releases. A column's counts averaged with them have less noise,

@@ -19,7 +19,6 @@ class EarlierRelease:
     """An earlier release that serves as evidence.
 
     Attributes:
-        release, release_id: its name and its id.
         part: the slice that it is about; None for the whole table.
         periods: its age in periods; 0 for the same slice.
         sha256: digest of its measurements.parquet.
@@ -37,7 +36,6 @@ class EarlierRelease:
         return self.release_id + (f" ({self.part.label})" if self.part is not None else "")
 
     def to_json(self) -> dict[str, object]:
-        """The release as plain JSON values."""
         return {
             "release": self.release,
             "release_id": self.release_id,
@@ -70,8 +68,8 @@ class Reused:
     Attributes:
         releases: all candidates.
         so_far: (epsilon, delta) of all releases of the dataset up to this one, by the ledger, rounded up.
-        differing: ids of candidates about the same slice that were left out: their single columns differ
-            from this release's by more than noise, so the slice's rows have changed.
+        differing: ids of candidates about the same slice that were left out: their single columns differ from
+            this release's by more than noise, so the slice's rows have changed.
         cliques: the cliques of their joint answers that are in the model.
     """
 
@@ -101,7 +99,7 @@ class Reused:
         return tuple(r for r in self.releases if r.release_id in self.differing)
 
     def to_journal(self) -> dict[str, object]:
-        """The facts that are fixed when a release begins, as plain JSON values for its journal's header."""
+        """The facts that are fixed when a release begins, for its journal's header."""
         return {"releases": [r.to_json() for r in self.releases], "so_far": list(self.so_far)}
 
     @staticmethod
@@ -119,7 +117,6 @@ class Reused:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The manifest's entry."""
         return {
             "releases": [r.to_json() | {"use": self._use(r)} for r in self.releases],
             "measured_together": [list(clique) for clique in self.cliques],
@@ -138,7 +135,6 @@ class PublicUse:
 
     Attributes:
         sha256: digest of its file.
-        rows: number of rows.
         columns: the private table's columns that it has.
         equivalent_rows: number of random rows of the private table's population with as much information.
         cliques: the pairs whose counts are in the model; none where their signal was too small.
@@ -151,7 +147,6 @@ class PublicUse:
     cliques: tuple[Clique, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The manifest's entry."""
         return {
             "sha256": self.sha256,
             "rows": self.rows,

@@ -49,13 +49,7 @@ _EXACT = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class PublicTable:
-    """A public table, its cells as text.
-
-    Attributes:
-        sha256: digest of the file.
-        rows: number of rows.
-        texts: the texts of each requested column that it has, batch by batch.
-    """
+    """A public table, its cells as text: of each requested column that it has, batch by batch."""
 
     sha256: str
     rows: int
@@ -65,12 +59,7 @@ class PublicTable:
     def of(
         path: Path, batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[Column]
     ) -> PublicTable:
-        """The table in a file.
-
-        Args:
-            path: the file.
-            batches: its columns as text.
-            columns: the private table's columns.
+        """The table in a file, from its columns as text.
 
         Raises:
             ConfigError: it has no rows, or a column without any value of the private table's column.
@@ -95,7 +84,6 @@ class PublicTable:
         return table
 
     def _usable(self, column: Column) -> bool:
-        """True if any cell is a value of the column."""
         cells = len(column.codec.labels)
         found = (column.codec.encode(column.values_of(t.dictionary)) for t in self.texts[column.source])
         return any(((codes >= 0) & (codes < cells)).any() for codes in found)
@@ -108,12 +96,7 @@ class PublicTable:
         return np.concatenate(parts)
 
     def use(self, reused: ReusedAnswers, rows: float) -> PublicUse | None:
-        """The use of the table, for reports; None if its counts were not used.
-
-        Args:
-            reused: the answers that include its counts.
-            rows: estimated number of rows of the private table.
-        """
+        """The use of the table, for reports; None if its counts were not used."""
         if reused.public is None:
             return None
         # Of a drift K n/m a cell, n/m is the sampling error of now's rows; a sample of w rows has n^2/(w m).
@@ -124,10 +107,7 @@ class PublicTable:
         """The counts of its rows, of every column that it has, and of pairs of these columns.
 
         The numbers are exact. The sampling error of its rows is a part of the ``Drift`` from them to the rows
-        of another table.
-
-        Args:
-            columns: the private table's columns, all with found cells.
+        of another table. All columns have found cells.
         """
         common = [c for c in columns if c.name in self.texts]
         domain, codes = domain_of(common), {c.name: self._codes(c) for c in common}
@@ -170,13 +150,11 @@ def with_public_relations(
     public table is used. Without a public table nothing is asked, and the budget for measuring is not
     touched.
 
-    Counts less precise than the release's own measurements would be are left out. A strategy that
-    chooses nothing has no budget for the test: then all evidence is used, at its discount.
+    Counts less precise than the release's own measurements would be are left out. A strategy that chooses
+    nothing has no budget for the test: then all evidence is used, at its discount.
 
     Args:
-        door: the curator's answers.
         problem: the problem without the public table; its ``start`` holds everything else.
-        start: starting point of the fit.
         public: the public table's evidence, the most informative first.
     """
     if not public:
@@ -222,9 +200,9 @@ def earlier_releases(
     """The releases that serve as evidence, and a public sentence on each that can't.
 
     The ledger has one unit for a dataset, and releases from before a change of it don't serve: so the
-    contributions to all that do were bounded alike. But where
-    a person has more rows than the contribution bound, each release draws the rows that count anew: answers
-    about the same slice are then about nearly the same rows.
+    contributions to all that do were bounded alike. But where a person has more rows than the contribution
+    bound, each release draws the rows that count anew: answers about the same slice are then about nearly the
+    same rows.
 
     Args:
         account: the dataset's account before this release reserved; None if there is none.
@@ -286,14 +264,9 @@ def weighted_evidence(
     singles: Sequence[Observation],
     public: Answered | None = None,
 ) -> tuple[ReusedAnswers, Reused | None]:
-    """The evidence of earlier releases, and the record of its use.
+    """The evidence of earlier releases and of a public table, and the record of the releases' use.
 
-    Args:
-        reused: the earlier releases as found when this release began; None where the config asks for none.
-        answers: the answers of each of them.
-        columns: the public schema.
-        singles: the total and the one-way answers of this release.
-        public: the counts of a public table.
+    ``singles`` are the total and the one-way answers of this release.
     """
     domain = domain_of(columns)
     pairs = [] if reused is None else list(zip(reused.releases, answers, strict=True))
@@ -324,7 +297,7 @@ def _before(closed: Sequence[ReleaseEntry], part: Slice | None) -> list[tuple[Re
 
 
 def _is_before(other: Slice | None, part: Slice | None) -> bool:
-    """True if a slice, of which a release is closed already, is an earlier period than another."""
+    """True if a slice with a closed release is an earlier period than another."""
     if part is None or other is None:
         return part is other
     if part.column != other.column or part.overlaps(other):

@@ -4,8 +4,7 @@ Answers about the same rows are averaged in by their precision, like this releas
 periods are scaled to the rows of now, and their variance is raised by the drift of single columns
 (``drifts``). A public table of other rows counts like an earlier period, with the sampling error of its rows
 instead of noise. A strategy compares the table with these answers, and the model rests on them where the
-release measures nothing, so a pair gains from a measurement if it has changed. The one-way answers of the
-release adjust those of earlier periods to the single columns of now, as all answers of one fit do.
+release measures nothing, so a pair gains from a measurement if it has changed.
 
 Privacy: post-processing. A computation on published answers has no cost, and a question that depends on them
 has no extra cost: a release's loss is bounded whatever was published before it (adaptive composition, Dwork
@@ -44,11 +43,8 @@ def discounted(evidence: Sequence[Observation], answers: Sequence[Observation]) 
     pair may have changed where its columns have not. Where a release has measured the same columns itself,
     its answer y and the reused e, of m cells and variances v and s, have an expected squared distance |y -
     e|^2 = m (v + s). Where the distance is larger, s is raised to |y - e|^2/m - v. The average of y and e is
-    then the estimator of James and Stein: closer to the truth than y alone, on average, whatever e is.
-
-    Args:
-        evidence: marginals over the answers' domain.
-        answers: the release's own answers; an answer covers every marginal of its columns.
+    then the estimator of James and Stein: closer to the truth than y alone, on average, whatever e is. An
+    answer covers every marginal of its columns.
     """
     noisy = [m for m in answers if m.variance > 0]
     return tuple(_discounted(m, [a for a in noisy if set(m.clique) <= set(a.clique)]) for m in evidence)
@@ -97,7 +93,6 @@ def drifts(
     A marginal of m cells is taken to have the drift of a column, K n/m a cell.
 
     Args:
-        now: the total and one-way answers.
         earlier: each earlier period's age in periods, at least 1, with its total and one-way answers.
         shrinkage: number of standard errors that are subtracted from the estimate of D.
     """
@@ -159,7 +154,6 @@ class ReusedAnswers:
     """Answers about the rows of a release that it did not ask itself.
 
     Attributes:
-        domain: the columns and all their values.
         same: answers about the same rows.
         before: answers about earlier periods, with the drift since.
         public: the counts of a public table, with its drift; None without one.
@@ -179,14 +173,9 @@ class ReusedAnswers:
         before: Sequence[tuple[int, Answered]],
         public: Answered | None = None,
     ) -> ReusedAnswers:
-        """Reused answers weighted by the drift of single columns.
+        """Reused answers weighted by the drift of single columns from ``singles``, those of this release.
 
-        Args:
-            domain: the columns and all their values.
-            singles: the total and the one-way answers of this release.
-            same: answers about the same rows.
-            before: answers about earlier periods, each with its age in periods, at least 1.
-            public: the counts of a public table of other rows.
+        Earlier periods come with their age in periods, at least 1; a public table is of other rows.
         """
         now = [*singles, *(m for a in same for m in a.singles)]
         found = drifts(now, [(periods, a.singles) for periods, a in before])
@@ -262,15 +251,10 @@ class ReusedAnswers:
 def within(
     domain: Domain, cliques: Iterable[Clique], evidence: Sequence[Observation], max_cells: int
 ) -> tuple[Observation, ...]:
-    """The evidence that fits into the capacity of a junction tree beside some cliques.
+    """The evidence that fits into the capacity of a junction tree beside some cliques, which have priority.
 
-    The tree may have ``max_cells``, at most ``MOST_AFTER``, or as many cells as the cliques alone need.
-
-    Args:
-        domain: the domain of the cliques and of the evidence.
-        cliques: the cliques that this release has measured, which have priority.
-        evidence: marginals in order of priority.
-        max_cells: the bound of the model.
+    The tree may have ``max_cells``, at most ``MOST_AFTER``, or as many cells as the cliques alone need. The
+    evidence is in order of priority.
     """
     given = list(cliques)
     kept: list[Observation] = []
@@ -290,12 +274,9 @@ def within(
 
 @dataclass(frozen=True, eq=False)
 class _Estimate:
-    """The estimate of now by one answer.
+    """The estimate of now by one answer, in rows, with the variance of each cell by noise, and by drift.
 
-    Attributes:
-        values: estimate of each cell, in rows.
-        noise: variance of each by noise.
-        drift: variance of each by drift, which several answers have in common.
+    Several answers have the drift in common.
     """
 
     values: Array
@@ -304,7 +285,6 @@ class _Estimate:
 
     @classmethod
     def of(cls, drift: Drift, values: Array, noise: float) -> _Estimate:
-        """The estimate by an answer's values of then."""
         r = drift.ratio
         return cls(r * values, r * r * noise, drift.squared / values.size)
 

@@ -60,8 +60,8 @@ TELLING = 12
 TELLING_FEW = 100
 """The same multiple where few pairs are left, times pairs asked about, divided by pairs not asked about."""
 TREE_COUNTS = 3.0
-"""Factor on the weight of the tree's cliques where they may be measured again: a clique improves every pair
-that is related through it."""
+"""Factor on the weight of the tree's cliques when measured again: each improves every pair related through
+it."""
 TRIPLES = Fraction(3, 10)
 """Share of the remaining budget for triples, and for measuring again."""
 TRIPLE_COUNTS = 0.5
@@ -94,11 +94,7 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
 def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
     """True if noisy distances from the tree's model would tell which pairs pay that nothing was asked of.
 
-    Args:
-        door: the curator's answers.
-        problem: the problem of the strategy.
-        pairs: number of pairs.
-        unasked: number of those that nothing was asked of.
+    Nothing was asked of ``unasked`` of the pairs.
     """
     if not unasked:
         return False
@@ -124,11 +120,9 @@ def _for_distances(problem: Problem) -> Fraction:
 
 
 def tree_cells(inside: float, outside: float) -> int:
-    """The largest number of cells of a tree with pairs beside it.
+    """The largest number of cells of a tree with pairs beside it, by the gains of both.
 
-    Args:
-        inside: gain of the pairs of a tree that is as large as the noise allows.
-        outside: gain of the other pairs.
+    The gain inside is that of the pairs of a tree that is as large as the noise allows.
     """
     return MOST_TREE_CELLS if outside <= LITTLE_OUTSIDE * inside else TREE_CELLS
 
@@ -136,10 +130,7 @@ def tree_cells(inside: float, outside: float) -> int:
 def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
     """The tree's share of the budget: its part of all gain, within bounds.
 
-    Args:
-        inside: gain of its pairs.
-        outside: gain of the other pairs.
-        unknown: true if more pairs may gain than is known.
+    It is less where more pairs may gain than is known.
     """
     part = inside / max(inside + outside, 1e-300)
     most = MOST_IF_UNKNOWN if unknown else MOST_TREE
@@ -148,13 +139,7 @@ def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The tree's cliques, with what each has cost.
-
-    Attributes:
-        selection: the cliques and their answers.
-        costs: the cost of each clique, in the release's measure.
-        fit: the model fitted to them.
-    """
+    """The tree's cliques, with the cost of each in the release's measure, and the model fitted to them."""
 
     selection: Selection
     costs: Sequence[float]
@@ -166,7 +151,6 @@ class _Candidates:
     """Cliques that a round may measure.
 
     Attributes:
-        cliques: the cliques.
         distances: float64, noisy distances from what is known, in rows, less caution.
         weights: float64, weight of a row of error in each.
     """
@@ -178,12 +162,7 @@ class _Candidates:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """Cliques that were measured already, each once.
-
-    Attributes:
-        costs: the cost of each so far.
-        burdens: its weighted cells.
-    """
+    """Cliques that were measured already, each once: its cost so far, and its weighted cells."""
 
     costs: Mapping[Clique, float]
     burdens: Mapping[Clique, float]
@@ -197,13 +176,9 @@ class _Known:
 def with_pairs_beside(
     door: Door, problem: Problem, tree: Measured, weights: Mapping[Clique, float]
 ) -> Selection:
-    """The selection of a tree, with pairs and triples beside it; all of the remaining budget is spent.
+    """The selection of a measured tree, with pairs and triples beside it; it spends all of the budget.
 
-    Args:
-        door: the curator's answers.
-        problem: the problem of the strategy.
-        tree: the tree, measured.
-        weights: the weight of each pair that counts.
+    ``weights`` has each pair that counts.
     """
     domain, selection = problem.domain, tree.selection
     burdens = {c: TREE_COUNTS * domain.cells(c) * _mean_weight(c, weights) for c in selection.cliques}

@@ -30,12 +30,12 @@ class Problem:
         start: the fit of ``singles``, which is independent columns; if earlier releases measured columns
             together, the fit of ``earlier`` too. Distances from it are new information.
         workload: weights of the marginals.
-        wanted: pairs without a cycle that requested statistics are about. Every strategy that measures
-            pairs measures them in any case.
+        wanted: pairs without a cycle that requested statistics are about. Every strategy that measures pairs
+            measures them in any case.
         structure: budget for choosing; the door's ``remaining`` less this is for measuring.
         max_cells: hard bound on the cells of the model's junction tree.
-        earlier: marginals of several columns that earlier releases measured, over ``domain``. A strategy
-            that bounds the size of its tree leaves capacity for them.
+        earlier: marginals of several columns that earlier releases measured, over ``domain``. A strategy that
+            bounds the size of its tree leaves capacity for them.
     """
 
     domain: Domain
@@ -50,7 +50,6 @@ class Problem:
 
     @property
     def given(self) -> list[Clique]:
-        """The cliques of ``earlier``."""
         return [m.clique for m in self.earlier]
 
     def refit(
@@ -60,13 +59,9 @@ class Problem:
         tolerance: float = 3e-3,
         prior_rows: float = 0.0,
     ) -> Fit:
-        """The fit of all answers so far, started at another fit.
+        """The fit of all answers so far (None for a lost one), started at another fit.
 
-        Args:
-            answers: marginals of several columns; None for a lost answer.
-            start: another fit.
-            tolerance: see ``model.FitOptions``.
-            prior_rows: see ``model.estimate``.
+        For the tolerance see ``model.FitOptions``, for the prior's rows ``model.estimate``.
         """
         measured = (m for m in answers if m is not None)
         known = [*self.singles, *self.earlier, *measured]
@@ -84,8 +79,8 @@ class Selection:
         fit: its last fit of the singles and answers, from which the final one may start; or None.
         singles: one-way marginals that were measured again, over all values.
         prior: strength of the fit's shrinkage to independent columns, in rows as a share of all.
-        earlier: marginals of several columns from earlier releases or a public table that the model
-            holds too; the pipeline fills it in.
+        earlier: marginals of several columns from earlier releases or a public table that the model holds
+            too; the pipeline fills it in.
         public: the cliques among these that come from a public table; the pipeline fills it in.
         beside: measured cliques that the model doesn't hold; the synthetic table is refined to their answers.
         distances: noisy distances of pairs from the model, in rows; for these pairs the table is kept near
@@ -104,7 +99,6 @@ class Selection:
 
     @property
     def inside(self) -> tuple[Clique, ...]:
-        """The measured cliques that the model holds."""
         return tuple(c for c in self.cliques if c not in self.beside)
 
     @property
@@ -114,7 +108,6 @@ class Selection:
 
     @property
     def not_held(self) -> list[Measurement]:
-        """The answers about ``beside``."""
         return [m for m in self.answers if m is not None and m.clique in self.beside]
 
 
