@@ -38,8 +38,8 @@ import dpsynth
 from dpsynth.bundle import row_source
 from dpsynth.columns import domain as domain_compression
 from dpsynth.columns import joint_density
-from dpsynth.model import denoising, refined_sample, refinement
-from dpsynth.strategy import allocation, auto, candidates, rare_values, second_round
+from dpsynth.model import denoising, rare_values, refined_sample, refinement
+from dpsynth.strategy import allocation, auto, candidates, second_round
 from dpsynth.strategy.candidates import Forest, Positions
 
 

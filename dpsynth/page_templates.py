@@ -1,67 +1,15 @@
 """The environment of the pages' templates, and of texts.
 
 Invariant: a value is text. It is escaped in HTML, and an undefined name is an error.
-
-A matrix of all pairs of columns for a page: one line a column, with its pairs with the columns before it.
-
-Invariant: a cell says what it says in words as well as by its mark and shade, so colour and sight are not
-needed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from jinja2.ext import Extension
-
-MOST_SHOWN = 100
-"""Columns of a matrix that a page shows; the pairs of more are listed elsewhere."""
-
-
-@dataclass(frozen=True)
-class PairCell:
-    """One pair: a short mark, the same in words, a shade from 0 to 1, a figure beside the mark, and a colour.
-
-    A colour is the name of a class of the page's style; "" is the usual one.
-    """
-
-    mark: str
-    words: str
-    shade: float = 0.0
-    figure: str = ""
-    colour: str = ""
-
-
-@dataclass(frozen=True)
-class PairMatrix:
-    """The lower triangle of a matrix: ``lines`` hold each column's name and its cells."""
-
-    names: tuple[str, ...]
-    lines: tuple[tuple[str, tuple[PairCell, ...]], ...]
-
-    @property
-    def folded(self) -> bool:
-        """True if the matrix is too large to be shown at once."""
-        return len(self.names) > 30
-
-
-def pair_matrix(names: Sequence[str], cell: Callable[[str, str], PairCell]) -> PairMatrix | None:
-    """The matrix of some columns; None of so many that nobody would find a pair in it.
-
-    Args:
-        names: the columns, in order.
-        cell: the cell of a pair; the first name stands earlier in ``names``.
-    """
-    if len(names) > MOST_SHOWN:
-        return None
-    lines = tuple(
-        (name, tuple(cell(other, name) for other in names[:spot])) for spot, name in enumerate(names)
-    )
-    return PairMatrix(tuple(names), lines)
-
 
 PARAGRAPH = "\x1e"
 
@@ -86,11 +34,16 @@ def paragraphs(text: Template, block: str, facts: Mapping[str, object]) -> tuple
     return tuple(found for part in filled.split(PARAGRAPH) if (found := part.strip(" ")))
 
 
-def environment() -> Environment:
-    """A new environment of the templates in this room, to which a page adds its filters."""
+def environment(room: str = "bundle") -> Environment:
+    """A new environment of a room's templates and of those of the bundle, to which a page adds its filters.
+
+    Args:
+        room: the path of its folder below ``dpsynth``, such as "wings/owner".
+    """
+    rooms = dict.fromkeys((room, "bundle"))
     return Environment(
         extensions=[_Texts],
-        loader=PackageLoader("dpsynth"),
+        loader=ChoiceLoader([PackageLoader("dpsynth", f"{room}/templates") for room in rooms]),
         autoescape=select_autoescape(["html", "html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,

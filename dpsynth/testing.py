@@ -24,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import mean_absolute_error, noise_variance
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.columns.codec import INVALID, Codec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Estimates, Measurement, mean_absolute_error, noise_variance
+from dpsynth.columns.measurement import Estimates, Measurement
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import Workload

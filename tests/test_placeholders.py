@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "dpsynth/templates/*")
+    for pattern in ("*.md", "docs/**/*.md", "dpsynth/**/templates/*")
     for path in ROOT.glob(pattern)
     if path.is_file()
 )
@@ -20,7 +20,7 @@ PLACEHOLDER = re.compile(r"\b(?:BENCH|TODO|TBD|TBC|XXX+|FIXME|[Ll]orem ipsum)\b|
 def test_all_pages_are_looked_at() -> None:
     names = {str(path.relative_to(ROOT)) for path in PAGES}
     assert {"README.md", "SECURITY.md", "CHANGELOG.md", "docs/public.md"} <= names
-    assert {f"dpsynth/templates/{name}" for name in ("README.md.j2", "report.html.j2")} <= names
+    assert {f"dpsynth/bundle/templates/{name}" for name in ("README.md.j2", "report.html.j2")} <= names
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -249,6 +249,41 @@ def noise_named(name: str) -> Noise:
     raise ValueError(f"unknown noise {name!r}")
 
 
+RANDOMISED = "randomised response"
+"""Noise of answers that respondents randomise themselves: about normal, as a sum over many respondents."""
+
+
+def noise_variance(noise: str, scale: float) -> float:
+    """Variance of one draw of discrete noise.
+
+    Args:
+        noise: "gaussian" (discrete Gaussian, scale = sigma), "laplace" (discrete Laplace,
+            scale = b), "randomised response" (scale = standard deviation of a cell on average) or "none"
+            (an exact public number).
+        scale: the distribution's parameter, in counts.
+    """
+    if noise == RANDOMISED:
+        return scale**2
+    return 0.0 if noise == "none" else noise_named(noise).variance(scale)
+
+
+@lru_cache(maxsize=256)
+def mean_absolute_error(noise: str, scale: float) -> float:
+    """Expected |x| of one draw of discrete noise, in counts; arguments as of ``noise_variance``."""
+    if noise == RANDOMISED:
+        return sqrt(2 / pi) * scale
+    return 0.0 if noise == "none" else noise_named(noise).mean_absolute_error(scale)
+
+
+OUTSIDE = 0.05
+"""Chance that a distance lies outside of its limits; each pair of limits holds by itself."""
+
+
+def reach(noise: str, scale: float) -> float:
+    """Half the width of the 95 % interval of a noisy distance, in rows."""
+    return noise_named(noise).deviations(1, OUTSIDE / 2) * sqrt(noise_variance(noise, scale))
+
+
 E_co = TypeVar("E_co", bound=RecordedEvent, covariant=True)
 
 

@@ -23,7 +23,7 @@ that is k epsilon, and the delta, if there is any, grows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -34,6 +34,7 @@ from dpsynth.accounting.calibration import noise_named
 from dpsynth.accounting.events import Event, Guarantee, RecordedEvent, approximate_delta_of
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure, needed
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.subsampling import Sampling
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,27 @@ def amount_of(
     if approximate_delta >= given:
         raise ValueError("the deltas of the events leave nothing of the delta asked for")
     return Amount(measure.epsilon(total, given - approximate_delta), given)
+
+
+def cost_of(
+    found: Sequence[RecordedEvent],
+    measure: Measure,
+    most: Fraction,
+    delta: Fraction | None,
+    sampling: Sampling | None = None,
+) -> Cost:
+    """The cost of a journal's events, wherever its release ends.
+
+    Args:
+        most: the epsilon of its plan, which rounding may exceed.
+        delta: of the release on the sample, where there is one.
+    """
+    if not found:
+        return NOTHING
+    amount = amount_of(found, measure, delta)
+    if sampling is not None:
+        amount = sampling.whole(amount)
+    return spent(found, Amount(min(amount.epsilon, most), amount.delta))
 
 
 def compose(

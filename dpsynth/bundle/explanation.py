@@ -18,12 +18,12 @@ from dpsynth.accounting.composition import group_amount
 from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.neighbours import EVENT, ROW, left_unprotected, neighbours_in_words
 from dpsynth.bundle.publication import Publication
+from dpsynth.bundle.structure_tree import Paths
 from dpsynth.columns.calendar import invents_time_of_day
 from dpsynth.columns.column import merged_columns
 from dpsynth.columns.domain import Clique
 from dpsynth.figures import count, guess_percent, listed, odds_factor, rounded_up
 from dpsynth.page_templates import environment, paragraphs
-from dpsynth.statistics.structure_tree import Paths
 from dpsynth.statistics.tables import StatisticTable
 
 REHEARSAL = (

@@ -33,6 +33,7 @@ from dpsynth.accounting.neighbours import Nameless, Relation
 from dpsynth.bundle.explanation import Words, assumption
 from dpsynth.bundle.publication import Publication
 from dpsynth.bundle.signature import sha256_of
+from dpsynth.bundle.structure_tree import TreeClique, largest
 from dpsynth.columns.column import merged_columns
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
@@ -44,7 +45,6 @@ from dpsynth.model import JunctionTree
 from dpsynth.statistics.exam import Basis
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.single_columns import DataWarning
-from dpsynth.statistics.structure_tree import TreeClique, largest
 from dpsynth.statistics.verdict import Judgement, Verdict
 
 MANIFEST = "manifest.json"

@@ -26,6 +26,7 @@ from dpsynth.bundle.publication import Publication
 from dpsynth.bundle.report_source import ReportSource, ShownColumn
 from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.bundle.row_files import table_names
+from dpsynth.bundle.structure_tree import COLOURS, branches_of, largest, pair_view
 from dpsynth.columns.column import Column, merged_columns
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.identifier import Surrogates
@@ -33,7 +34,6 @@ from dpsynth.columns.layout import Part
 from dpsynth.columns.public_schema import type_name
 from dpsynth.figures import listed
 from dpsynth.page_templates import environment
-from dpsynth.statistics.structure_tree import COLOURS, branches_of, largest, pair_view
 from dpsynth.statistics.verdict import USES, Judgement
 
 

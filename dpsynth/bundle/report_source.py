@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from dpsynth.bundle.csv_files import restore
 from dpsynth.bundle.manifest import MANIFEST, BundleRefused, Facts, Manifest, Statistic, read_values
+from dpsynth.bundle.structure_tree import PairError
 from dpsynth.errors import ConfigError
 from dpsynth.statistics import exam
-from dpsynth.statistics.structure_tree import PairError
 from dpsynth.statistics.tables import StatisticTable
 
 REPORT = "report.html"

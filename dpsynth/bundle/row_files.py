@@ -6,19 +6,25 @@ which they come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import IO, Protocol, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpsynth.bundle.csv_files import csv_header, csv_lines
+from dpsynth.bundle.row_source import PIECE, RowSource
 from dpsynth.columns.codec import Codes
+from dpsynth.columns.finished_table import CodedRows, Reading
 from dpsynth.columns.layout import Layout
+from dpsynth.columns.rules import RuledRows, RuleRepairs
 
 SUFFIXES = (".csv", ".csv.gz", ".csv.zst", ".parquet")
 """Ends of file names, which say how rows are written."""
@@ -160,7 +166,7 @@ class TableWriter:
         self, folder: Path, layout: Layout, formats: Sequence[str], rows_a_file: int | None = None
     ) -> None:
         """Begin new files in a folder, one for each format."""
-        self._rows = 0
+        self.folder, self._rows = folder, 0
         self._files = [
             row_file(folder / f"{TABLE}{suffix}", layout, rows_a_file)
             for suffix in SUFFIXES
@@ -189,3 +195,66 @@ class TableWriter:
         with ExitStack() as stack:
             for file in self._files:
                 stack.callback(file.close)
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticTable:
+    """The synthetic table of a release.
+
+    Attributes:
+        source: the source of its rows.
+        rows, columns: their numbers.
+        coded: its codes.
+        files: its files; without names if it was published before.
+        generator: the generator as it was before the rows were drawn.
+        piece: all rows, if they are one piece.
+        repairs: the rows that broke rules as they were drawn, and what was changed so that all obey.
+    """
+
+    source: RowSource
+    rows: int
+    columns: int
+    coded: CodedRows
+    files: TableFiles
+    generator: np.random.Generator
+    piece: pa.Table | None = None
+    repairs: RuleRepairs = field(default_factory=RuleRepairs)
+
+    @classmethod
+    def drawn(
+        cls,
+        source: RowSource,
+        number: int,
+        rng: np.random.Generator,
+        advanced: Callable[[int, int], None],
+        writer: TableWriter | None = None,
+    ) -> SyntheticTable:
+        """A table of so many rows; what is written is what is coded, piece by piece.
+
+        Args:
+            advanced: takes the number of rows that are drawn, and their whole number.
+            writer: takes the rows, into the public folder; None if they are published already.
+        """
+        before, repairs = copy.deepcopy(rng), RuleRepairs()
+        readings = [Reading(column) for column in source.layout.columns]
+        coded, done, whole = CodedRows(None if writer is None else writer.folder.parent), 0, []
+        for rows in source.pieces(number, rng):
+            coded.add({reading.column.name: reading.codes(rows) for reading in readings})
+            if writer is not None:
+                writer.write(rows.table, rows.codes)
+            done += rows.table.num_rows
+            if isinstance(rows, RuledRows):
+                repairs = repairs.with_more(rows.repairs)
+            if number <= PIECE:
+                whole.append(rows.table)
+            columns = rows.table.num_columns
+            advanced(done, number)
+        files = TableFiles((), number) if writer is None else writer.written
+        return cls(source, number, columns, coded, files, before, whole[0] if whole else None, repairs)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """All rows in memory; if they are several pieces, drawn once more, which gives the same rows."""
+        if self.piece is not None:
+            return self.piece
+        return self.source.table(self.rows, copy.deepcopy(self.generator))

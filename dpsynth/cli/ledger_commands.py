@@ -207,7 +207,6 @@ def unit(
 ) -> None:
     """Go on with persons in an account that protected rows; recorded with the reason."""
     from dpsynth.ledger.views import unit_change_in_words
-    from dpsynth.plan.plan import neighbours_of
 
     place = _place(ledger, head, config, dataset)
     assert place.spec is not None
@@ -217,7 +216,7 @@ def unit(
     name = place.dataset(book)
     assert name is not None
     most = None if most_rows == "unknown" else int(most_rows)
-    after = book.change_unit(name, neighbours_of(place.spec), most, _said(reason))
+    after = book.change_unit(name, place.spec.privacy.protected, most, _said(reason))
     print(f"Dataset '{name}' protects {after.unit}, from now on.")
     for sentence in unit_change_in_words(after):
         print(sentence)

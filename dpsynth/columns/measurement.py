@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import pi, sqrt
+from functools import cached_property
+from math import sqrt
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.calibration import noise_named
+from dpsynth.accounting.calibration import noise_variance
 from dpsynth.columns.domain import Clique
 
 
@@ -44,32 +44,6 @@ class ManyEstimates(Protocol):
     def marginals(self, cliques: Sequence[Clique]) -> Mapping[Clique, NDArray[np.float64]]:
         """Estimated counts by clique, axes in its order."""
         ...
-
-
-RANDOMISED = "randomised response"
-"""Noise of answers that respondents randomise themselves: about normal, as a sum over many respondents."""
-
-
-def noise_variance(noise: str, scale: float) -> float:
-    """Variance of one draw of discrete noise.
-
-    Args:
-        noise: "gaussian" (discrete Gaussian, scale = sigma), "laplace" (discrete Laplace,
-            scale = b), "randomised response" (scale = standard deviation of a cell on average) or "none"
-            (an exact public number).
-        scale: the distribution's parameter, in counts.
-    """
-    if noise == RANDOMISED:
-        return scale**2
-    return 0.0 if noise == "none" else noise_named(noise).variance(scale)
-
-
-@lru_cache(maxsize=256)
-def mean_absolute_error(noise: str, scale: float) -> float:
-    """Expected |x| of one draw of discrete noise, in counts; arguments as of ``noise_variance``."""
-    if noise == RANDOMISED:
-        return sqrt(2 / pi) * scale
-    return 0.0 if noise == "none" else noise_named(noise).mean_absolute_error(scale)
 
 
 class Noisy:
@@ -192,9 +166,6 @@ PooledCounts = Mapping[Clique, tuple[NDArray[np.float64], float]]
 
 Kind = Literal["pair", "statistic", "triple"]
 
-OUTSIDE = 0.05
-"""Chance that a distance lies outside of its limits; each pair of limits holds by itself."""
-
 
 @dataclass(frozen=True)
 class Examined:
@@ -207,11 +178,6 @@ class Examined:
 
     kind: Kind
     clique: Clique
-
-
-def reach(noise: str, scale: float) -> float:
-    """Half the width of the 95 % interval of a noisy distance, in rows."""
-    return noise_named(noise).deviations(1, OUTSIDE / 2) * sqrt(noise_variance(noise, scale))
 
 
 def estimated_total(measurements: Sequence[Observation]) -> float:

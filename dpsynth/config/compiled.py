@@ -20,7 +20,6 @@ from dpsynth.columns.rules import Rules, rules_of
 from dpsynth.columns.statistic_kinds import Mean, Quantiles, Sum
 from dpsynth.columns.workload import Workload
 from dpsynth.config.grammar import Spec
-from dpsynth.config.privacy import Person
 from dpsynth.config.public_data import public_marginals_of
 from dpsynth.config.publish import Publish
 
@@ -111,10 +110,8 @@ class CompiledSpec:
     def ranges_of_rows(self) -> tuple[int, ...]:
         """The ranges of rows in which persons are counted, see ``UnitsByRows``; none if not asked."""
         privacy = self.spec.privacy
-        asked = privacy.max_rows_private or privacy.cutoff != 0
-        if not asked or not isinstance(privacy.unit, Person):
-            return ()
-        return ranges_of_rows(privacy.unit.bound, each=privacy.max_rows_private)
+        found = privacy.max_rows_private
+        return ranges_of_rows(privacy.protected.max_rows, each=found) if found or privacy.cutoff != 0 else ()
 
     @cached_property
     def whole_fingerprint(self) -> str:

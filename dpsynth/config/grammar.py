@@ -40,7 +40,6 @@ from dpsynth.config.period import Period, Reuse, Schedule
 from dpsynth.config.privacy import (
     Audience,
     Ledger,
-    Person,
     Privacy,
     Promise,
     check_audiences,
@@ -79,7 +78,7 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
             "add_remove hides. Use neighbours: add_remove",
             *_RATE,
         )
-    if isinstance(privacy.unit, Person) and privacy.unit.per is not None:
+    if privacy.protected.per is not None:
         raise refused(
             "must be left out with unit.per: a person would be in the sample with all periods or with none, "
             "so her periods are not in it independently of each other",
@@ -590,7 +589,7 @@ class Spec(Section):
                 "privacy",
                 "neighbours",
             )
-        if isinstance(self.privacy.unit, Person) and self.privacy.unit.column == period.column:
+        if self.privacy.protected.person == period.column:
             words = "must be another column than privacy.unit.column: a slice is of many persons"
             raise refused(words, "period", "column")
         if period.every == "value" and self.schedule is not None:
@@ -646,7 +645,7 @@ class Spec(Section):
                 f"delta {privacy.delta} is above {LOUD_DELTA}: it should be well below 1 divided by the "
                 "number of rows, or whole rows could be published within the guarantee."
             )
-        person = privacy.unit.column if isinstance(privacy.unit, Person) else ""
+        person = privacy.protected.person or ""
         if person in self.columns and self.columns[person].type != "identifier":
             found.append(
                 f"'{person}' says whose row it is and is also among columns, so the synthetic "

@@ -22,7 +22,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from dpsynth.accounting.measures import MEASURES, PURE, measure_named
-from dpsynth.accounting.neighbours import Calendar
+from dpsynth.accounting.neighbours import Calendar, Nameless, Neighbours, PerPeriod, Relation
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.columns.section import (
     EMPTY,
@@ -156,13 +156,9 @@ def check_audiences(audiences: Mapping[str, Audience], epsilon: Decimal, delta: 
 
 Noise = Literal["gaussian", "laplace"]
 
-Neighbours = Literal["add_remove", "replace_one"]
-
 Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
 
 Filter = Literal["auto", "sequential", "zcdp", "gdp"]
-
-Nameless = Literal["left_out", "together"]
 
 OnEmpty = Literal["stop", "go"]
 
@@ -346,7 +342,7 @@ class Privacy(Section):
         json_schema_extra=without_default,
         description="Left out: gaussian if delta is given, otherwise laplace.",
     )
-    neighbours: Annotated[Neighbours, Choice(("add_remove", "replace_one"))] = Field(
+    neighbours: Annotated[Relation, Choice(("add_remove", "replace_one"))] = Field(
         default="add_remove",
         description="add_remove: one unit more or less. replace_one: the number of rows is public, and one "
         "unit is exchanged.",
@@ -400,6 +396,16 @@ class Privacy(Section):
     def max_rows_private(self) -> bool:
         """True if the contribution bound is to be found privately."""
         return isinstance(self.unit, Person) and self.unit.max_rows == "private"
+
+    @property
+    def protected(self) -> Neighbours:
+        """The neighbour relation and the unit, with the largest bound if the bound is to be found."""
+        unit = self.unit
+        if isinstance(unit, Row):
+            return Neighbours(self.neighbours, kind=None if unit.kind == "row" else unit.kind)
+        per = None if unit.per is None else PerPeriod(unit.per.column, unit.per.every)
+        kind = None if unit.kind == "person" else unit.kind
+        return Neighbours(self.neighbours, unit.column, unit.bound, unit.missing, kind, per)
 
     @property
     def sampling(self) -> Sampling | None:

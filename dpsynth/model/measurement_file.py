@@ -21,17 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import noise_variance
 from dpsynth.columns.column import Column, domain_of, group_labels
 from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import (
-    EvidenceCounts,
-    ExactTotal,
-    Measurement,
-    Observation,
-    OwnAnswer,
-    noise_variance,
-)
+from dpsynth.columns.measurement import EvidenceCounts, ExactTotal, Measurement, Observation, OwnAnswer
 from dpsynth.columns.public_schema import public_schema
 from dpsynth.errors import DpsynthError
 

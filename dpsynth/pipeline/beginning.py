@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.slices import Slice
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.curator.journal import Fence, Journal
@@ -275,7 +274,7 @@ def _reused(
         return None
     found, left_out = earlier_releases(
         account,
-        Amount(plan.whole.epsilon, plan.whole.spent_delta),
+        plan.cost.amount,
         occasion.part,
         inputs.compiled.columns,
         request.outputs,

@@ -7,27 +7,21 @@ memory. Memory is that of two pieces, and of a table of one piece.
 
 from __future__ import annotations
 
-import copy
 import shutil
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from dpsynth.bundle import Sources, StatisticTable, compute_statistics
-from dpsynth.bundle.row_files import TableFiles, TableWriter
-from dpsynth.bundle.row_source import PIECE, Densities, RowSource
+from dpsynth.bundle.row_files import SyntheticTable, TableWriter
+from dpsynth.bundle.row_source import Densities, RowSource
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.finished_table import CodedRows, Reading
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import ExactTotal, estimated_total, pooled_counts
-from dpsynth.columns.rules import RuledRows, RuleRepairs, grids_of, zeros_of
+from dpsynth.columns.rules import grids_of, zeros_of
 from dpsynth.config import CompiledSpec, Spec
-from dpsynth.config.privacy import Person
 from dpsynth.model import (
     Bounds,
     Fit,
@@ -72,6 +66,7 @@ class FittedModel:
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
         zeros: the cells that constraints exclude, in columns of ``model``.
         densities: the counts from which the layout has its densities.
+        direct: the counts over values rather than groups, by the answers alone, reconciled.
     """
 
     measured: Measured
@@ -81,6 +76,7 @@ class FittedModel:
     wanted: Wanted
     zeros: Zeros
     densities: Densities
+    direct: LeastSquares
 
     @property
     def rows(self) -> int:
@@ -111,10 +107,10 @@ def fit_model(compiled: CompiledSpec, layout: Layout, max_cells: int, measured: 
 
 def spread_over_values(compiled: CompiledSpec, layout: Layout, measured: Measured, fit: Fit) -> FittedModel:
     """The model of values that follows from a model of groups."""
-    counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
+    expansion, selection, answers = measured.expansion, measured.selection, measured.answers
+    direct = measured.direct(compiled.public_marginals)
+    counts = pooled_counts((*answers.own, *answers.combined))
     densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
-    layout = layout.with_density(densities)
-    expansion, selection = measured.expansion, measured.selection
     model = raked(expansion.model(fit.model), compiled.public_marginals)
     names = expansion.names
 
@@ -129,14 +125,14 @@ def spread_over_values(compiled: CompiledSpec, layout: Layout, measured: Measure
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
     asked = [named(m.clique) for m in measured.fitted_to]
-    layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
-    if measured.answers.sums:
+    joint = wanted.counts_of_values(model, asked)
+    layout = layout.with_density(densities).with_joint_density(joint)
+    if answers.sums:
         columns = {column.name: column for column in layout.columns}
-        direct, ruled = _direct(compiled, measured), compiled.rules.named
-        layout = replace(layout, tilts=tilts_of(measured.answers.sums, columns, model, direct, ruled))
+        layout = replace(layout, tilts=tilts_of(answers.sums, columns, model, direct, compiled.rules.named))
     impossible = zeros_of(grids_of(compiled.rules, layout), expansion.compression.groups)
     zeros = {named(c): z for c, z in impossible.items()}
-    return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
+    return FittedModel(measured, layout, fit, model, wanted, zeros, densities, direct)
 
 
 def row_source(compiled: CompiledSpec, fitted: FittedModel) -> RowSource:
@@ -170,7 +166,7 @@ def tabulate(
         exam: the measured errors of the synthetic table, if there are any.
     """
     requests, measured = compiled.spec.publish.statistics, fitted.measured
-    direct = _direct(compiled, measured) if unbiased is None else unbiased
+    direct = unbiased or fitted.direct
     distances = {} if exam is None else exam.by_columns
     modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
     cliques = [clique for r in modelled for clique in r.cliques if not direct.covers(clique)]
@@ -195,11 +191,8 @@ def tabulate(
 
 def sampled_units(spec: Spec) -> SampledUnits | None:
     """The sample that all answers are about; None if they are about all units."""
-    privacy = spec.privacy
-    if privacy.sampling is None:
-        return None
-    rows = privacy.unit.bound if isinstance(privacy.unit, Person) else 1
-    return SampledUnits(float(privacy.sampling.rate), rows)
+    sampling = spec.privacy.sampling
+    return None if sampling is None else SampledUnits(float(sampling.rate), spec.privacy.protected.max_rows)
 
 
 def _modelled(
@@ -212,51 +205,6 @@ def _modelled(
     return TableCounts(
         fitted.model.tree.domain, row_source(compiled, fitted).codes(rows, rng), fitted.model.total
     )
-
-
-def _direct(compiled: CompiledSpec, measured: Measured) -> LeastSquares:
-    """The counts over values rather than groups, reconciled."""
-    answers, public = measured.answers, compiled.public_marginals
-    one_way, joint = answers.one_way, answers.public_joint
-    if public.rows is None:
-        # Public shares were made counts by the estimated number of rows, which they don't measure.
-        one_way = tuple(m for m in one_way if not public.columns & set(m.clique))
-        joint = ()
-    own = replace(measured.expansion, singles=one_way).direct(measured.joint)
-    domain = measured.expansion.domain
-    return LeastSquares(
-        domain, (*own, *joint, *answers.evidence.direct(), *answers.tiers.evidence(domain).direct())
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class SyntheticTable:
-    """The synthetic table of a release.
-
-    Attributes:
-        rows, columns: their numbers.
-        coded: its codes.
-        files: its files; without names if it was published before.
-        generator: the generator as it was before the rows were drawn.
-        piece: all rows, if they are one piece.
-        repairs: the rows that broke rules as they were drawn, and what was changed so that all obey.
-    """
-
-    source: RowSource
-    rows: int
-    columns: int
-    coded: CodedRows
-    files: TableFiles
-    generator: np.random.Generator
-    piece: pa.Table | None = None
-    repairs: RuleRepairs = field(default_factory=RuleRepairs)
-
-    @cached_property
-    def table(self) -> pa.Table:
-        """All rows in memory; if they are several pieces, drawn once more, which gives the same rows."""
-        if self.piece is not None:
-            return self.piece
-        return self.source.table(self.rows, copy.deepcopy(self.generator))
 
 
 def sample_rows(
@@ -272,32 +220,16 @@ def sample_rows(
             the bundle is published already.
         rng: generator of this post-processing step.
     """
-    publish, asked = compiled.spec.publish, compiled.spec.sample.rows
-    source = row_source(compiled, fitted)
-    before, sampling = copy.deepcopy(rng), compiled.spec.privacy.sampling
+    publish, asked, sampling = (
+        compiled.spec.publish,
+        compiled.spec.sample.rows,
+        compiled.spec.privacy.sampling,
+    )
     same = fitted.rows if sampling is None else round(fitted.rows / sampling.rate)
-    number = same if asked == "same" else asked
-    readings = [Reading(column) for column in fitted.layout.columns]
-    coded, done, whole = CodedRows(None if public is None else public.parent), 0, []
-    repairs = RuleRepairs()
-    with ExitStack() as stack:
-        writer = None
-        if public is not None:
-            shutil.rmtree(public, ignore_errors=True)
-            public.mkdir()
-            writer = TableWriter(public, fitted.layout, publish.formats, publish.rows_a_file)
-            stack.enter_context(writer)
-        for rows in source.pieces(number, rng):
-            coded.add({reading.column.name: reading.codes(rows) for reading in readings})
-            if writer is not None:
-                writer.write(rows.table, rows.codes)
-            done += rows.table.num_rows
-            if isinstance(rows, RuledRows):
-                repairs = repairs.with_more(rows.repairs)
-            if number <= PIECE:
-                whole.append(rows.table)
-            columns = rows.table.num_columns
-            advanced(done, number)
-    files = TableFiles((), number) if writer is None else writer.written
-    piece = whole[0] if whole else None
-    return SyntheticTable(source, number, columns, coded, files, before, piece, repairs)
+    number, source = same if asked == "same" else asked, row_source(compiled, fitted)
+    if public is None:
+        return SyntheticTable.drawn(source, number, rng, advanced)
+    shutil.rmtree(public, ignore_errors=True)
+    public.mkdir()
+    with TableWriter(public, fitted.layout, publish.formats, publish.rows_a_file) as writer:
+        return SyntheticTable.drawn(source, number, rng, advanced, writer)

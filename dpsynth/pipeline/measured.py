@@ -18,15 +18,17 @@ from dpsynth.columns.measurement import (
     Observation,
     OwnAnswer,
     PublicCounts,
+    PublicMarginals,
     UnitsByRows,
     estimated_total,
 )
 from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.model import Denoised, Expansion, estimate, posteriors
+from dpsynth.model.least_squares import LeastSquares
+from dpsynth.model.reused_answers import ReusedAnswers
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.strategy.reuse_record import PublicUse, Reused
 from dpsynth.strategy.reuse_sources import PublicTable
-from dpsynth.strategy.reused_answers import ReusedAnswers
 from dpsynth.strategy.strategy import Selection
 
 
@@ -159,6 +161,19 @@ class Measured:
     def fitted_to(self) -> list[Observation]:
         """Counts of several columns together that the model rests on, over groups."""
         return [*self.selection.held, *self.answers.public_joint, *self.selection.earlier]
+
+    def direct(self, public: PublicMarginals) -> LeastSquares:
+        """The counts over values rather than groups, by the answers alone, reconciled."""
+        answers, domain = self.answers, self.expansion.domain
+        one_way, joint = answers.one_way, answers.public_joint
+        if public.rows is None:
+            # Public shares were made counts by the estimated number of rows, which they don't measure.
+            one_way = tuple(m for m in one_way if not public.columns & set(m.clique))
+            joint = ()
+        own = replace(self.expansion, singles=one_way).direct(self.joint)
+        return LeastSquares(
+            domain, (*own, *joint, *answers.evidence.direct(), *answers.tiers.evidence(domain).direct())
+        )
 
     @cached_property
     def posteriors(self) -> dict[Clique, Denoised]:

@@ -11,49 +11,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-
-from dpsynth.accounting.calibration import Calibration, noise_named
-from dpsynth.columns.column import Column, domain_of
+from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import (
-    ExactTotal,
-    Observation,
-    OwnAnswer,
-    UnitsByRows,
-    estimated_total,
-    noise_variance,
-)
+from dpsynth.columns.measurement import ExactTotal, Observation, OwnAnswer, UnitsByRows, estimated_total
 from dpsynth.columns.rules import refuse_unobeyed
-from dpsynth.columns.sums import FinerCounts, MeasuredSums
+from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.model import Expansion, estimate, public_counts
 from dpsynth.model.estimation import Fit
 from dpsynth.model.measurement_file import Answered
+from dpsynth.model.rare_values import Ordered, rare_groups
+from dpsynth.model.reused_answers import MOST_BEFORE, discounted, within
 from dpsynth.pipeline.inputs import Inputs, cells_of
 from dpsynth.pipeline.measured import NO_TIERS, Answers, EarlierTiers, Measured
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.plan.plan import Found, Plan, make_plan
-from dpsynth.plan.questions import (
-    BinnedNumbers,
-    GroupNoise,
-    best_centring,
-    best_pieces,
-    own_noise,
-    without_noise,
-)
-from dpsynth.plan.spending import one_way_weights
 from dpsynth.strategy.discovery import contribution_bound, discover, noise_per_row
-from dpsynth.strategy.rare_values import Ordered, rare_groups
 from dpsynth.strategy.reuse_sources import answers_of, weighted_evidence, with_public_relations
-from dpsynth.strategy.reused_answers import MOST_BEFORE, discounted, within
 from dpsynth.strategy.strategy import Problem
 from dpsynth.wing import Point
 
@@ -273,7 +253,7 @@ def next_tier(inputs: Inputs, stage: Stage, measured: Measured) -> Stage:
 def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tuple[Answered, ...]) -> Answers:
     """The total and the marginal of every column, with public counts and evidence."""
     public, table = inputs.compiled.public_marginals, inputs.public_table
-    first, tiers = (*stage.total, *_one_way(inputs, stage)), stage.tiers
+    first, tiers = (*stage.total, *_one_way(stage)), stage.tiers
     own = (*tiers.singles, *first)
     one_way, joint = public_counts(public, estimated_total(own))
     columns = stage.layout.columns
@@ -284,53 +264,30 @@ def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tupl
     return Answers(first, one_way, joint, evidence, reused, tiers=tiers, units=units)
 
 
-def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
+def _one_way(stage: Stage) -> tuple[OwnAnswer, ...]:
     """The marginal of every column, without those that are public; the total is paid for already."""
-    curator, plan, public = stage.curator, stage.plan, inputs.compiled.public_marginals
-    weights = one_way_weights(stage.domain, plan.neighbours, public)
-    weights.pop((), None)
+    curator, plan = stage.curator, stage.plan
     if plan.last_measured.step == "one_way":
         allowance = curator.remaining - plan.own.price
     else:
         allowance = plan.budget * plan.shares.one_way - plan.total_price
-    return _answered(curator.marginals(list(weights), allowance, list(weights.values())))
+    return _answered(curator.marginals(list(plan.one_way), allowance, list(plan.one_way.values())))
 
 
 def measure_statistics(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
     """The answers with sums and finer counts, whose offsets and pieces follow from noisy single columns."""
-    plan = stage.plan
-    bought = Calibration(plan.neighbours, plan.measure, noise_named(plan.noise))
     columns = {column.name: column for column in stage.layout.columns}
     counts = {m.clique: m for m in answers.one_way}
-    pairs = [noise_variance(plan.noise, step.scale) for step in plan.steps if step.step == "marginals"]
-    together = sqrt(max(pairs, default=0.0))
     sums: list[MeasuredSums] = []
     finer: list[FinerCounts] = []
-    for asked in plan.own.asked:
-        counted = counts[asked.column,]
-        noise = GroupNoise(
-            cell=together if asked.by else counted.stddev,
-            own=own_noise(bought, asked.price, asked.levels),
-            groups=stage.domain.cells(asked.by),
-        )
-        bins, question = _binned(columns[asked.column], counted), (asked.column, asked.by)
-        if asked.levels:
-            pieces, _ = best_pieces(bins, noise, asked.levels)
-            finer.append(stage.curator.finer_counts(*question, pieces, asked.price))
+    for asked in stage.plan.own.asked:
+        of, by = asked.column, asked.by
+        chosen = stage.plan.question_of(asked, columns[of], counts[of,], stage.domain.cells(by))
+        if isinstance(chosen, Centring):
+            sums.append(stage.curator.sums(of, by, chosen, asked.price))
         else:
-            centring, _ = best_centring(bins, noise)
-            sums.append(stage.curator.sums(*question, centring, asked.price))
+            finer.append(stage.curator.finer_counts(of, by, chosen, asked.price))
     return replace(answers, sums=tuple(sums), finer=tuple(finer))
-
-
-def _binned(column: Column, counted: Observation) -> BinnedNumbers:
-    """A column's bins by its noisy counts, with the densities inside them that follow."""
-    steps = column.codec.steps
-    assert steps is not None
-    dense = column.with_density(counted.values.astype(np.float64), counted.stddev or 1.0)
-    assert dense.centres is not None
-    centres = np.clip(dense.centres / steps.unit - steps.origin, steps.low, steps.high)
-    return BinnedNumbers(steps, centres, without_noise(counted.values[: steps.bins], counted.stddev))
 
 
 def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:

@@ -19,11 +19,12 @@ from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle import Publication, StatisticTable, commit, write_public
 from dpsynth.bundle.publication import BundleAudience, Views
+from dpsynth.bundle.row_files import SyntheticTable
 from dpsynth.columns.finished_table import CodedRows
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config.publish import Publish
-from dpsynth.pipeline.generating import FittedModel, SyntheticTable, row_source, sampled_units
+from dpsynth.pipeline.generating import FittedModel, row_source, sampled_units
 from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.measured import EarlierTiers
 from dpsynth.pipeline.release_run import ReleaseRun, alone_in, charges

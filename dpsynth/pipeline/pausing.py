@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsynth.bundle.row_files import SyntheticTable
 from dpsynth.columns.finished_table import FinishedTable
 from dpsynth.config import CompiledSpec
 from dpsynth.errors import Paused
-from dpsynth.pipeline.generating import FittedModel, SyntheticTable
+from dpsynth.pipeline.generating import FittedModel
 from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.measured import Answers
 from dpsynth.pipeline.measuring import Stage

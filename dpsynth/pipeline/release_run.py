@@ -42,10 +42,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting import events
-from dpsynth.accounting.amount import Amount, float_up
-from dpsynth.accounting.composition import NOTHING, Cost, amount_of, compose, spent
+from dpsynth.accounting.amount import float_up
+from dpsynth.accounting.composition import NOTHING, Cost, amount_of, compose, cost_of
 from dpsynth.accounting.events import Guarantee
-from dpsynth.accounting.measures import Measure, measure_named
+from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.config import CompiledSpec
 from dpsynth.config.files.place import is_part_of
@@ -383,27 +383,6 @@ def composed(plan: Plan, journal: Journal) -> Guarantee:
             f"{float(plan.tier.epsilon):g} planned. Nothing is published; please report this."
         )
     return guarantee
-
-
-def cost_of(
-    found: Sequence[events.RecordedEvent],
-    measure: Measure,
-    most: Fraction,
-    delta: Fraction | None,
-    sampling: Sampling | None = None,
-) -> Cost:
-    """The cost of a journal's events, wherever its release ends.
-
-    Args:
-        most: the epsilon of its plan, which rounding may exceed.
-        delta: of the release on the sample, where there is one.
-    """
-    if not found:
-        return NOTHING
-    amount = amount_of(found, measure, delta)
-    if sampling is not None:
-        amount = sampling.whole(amount)
-    return spent(found, Amount(min(amount.epsilon, most), amount.delta))
 
 
 def settle(work: ReleaseRun, plan: Plan) -> None:

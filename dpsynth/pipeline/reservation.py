@@ -14,7 +14,6 @@ from fractions import Fraction
 from itertools import islice, takewhile
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import PURE, measure_named
 from dpsynth.accounting.slices import Slice
 from dpsynth.config import Spec
@@ -154,7 +153,6 @@ def table_of(spec: Spec) -> Table:
 def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:
     """The reservation of a release's whole budget."""
     spec, table = compiled.spec, table_of(compiled.spec)
-    amount = Amount(plan.whole.epsilon, plan.whole.spent_delta)
     return Reservation(
         release_id=release_id,
         dataset=table.dataset,
@@ -164,7 +162,7 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         filter=None if spec.ledger.filter == "auto" else measure_named(spec.ledger.filter),
         # Only (epsilon, delta) is amplified by a sample: a new account adds these up.
         suits=plan.measure if plan.sampling is None else PURE,
-        cost=planned(plan.measure, plan.noise, plan.whole.budget, amount, plan.selection_delta),
+        cost=plan.cost,
         release=spec.release,
         spec=compiled.whole_fingerprint,
         occasion=occasion.label,

@@ -20,10 +20,10 @@ from dpsynth.bundle.csv_files import Library, frame_of
 from dpsynth.bundle.pages import InlinePage
 from dpsynth.bundle.publication import WithoutCurator
 from dpsynth.bundle.recipient import open_bundle
+from dpsynth.bundle.row_files import SyntheticTable
 from dpsynth.bundle.row_source import RowSource
 from dpsynth.errors import DpsynthError
 from dpsynth.figures import rounded_up
-from dpsynth.pipeline.generating import SyntheticTable
 from dpsynth.plan.spending import PlannedStep
 from dpsynth.statistics.exam import Exam
 from dpsynth.statistics.single_columns import DataWarning
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from dpsynth.bundle.recipient import Bundle
     from dpsynth.bundle.recipient.more_rows import Given
+    from dpsynth.bundle.recipient.pictures import Picture
     from dpsynth.bundle.recipient.query import Answer
-    from dpsynth.pictures import Picture
 
 _SHOWN = 8
 """Most titles of statistics that a notebook shows."""

@@ -16,10 +16,10 @@ from decimal import Decimal
 from itertools import combinations
 from math import hypot, pi, sqrt
 
+from dpsynth.accounting.calibration import mean_absolute_error, noise_variance, reach
 from dpsynth.columns.bins import DEFAULT_BINS
 from dpsynth.columns.declaration import ONE_A_VALUE
 from dpsynth.columns.domain import rare_when_ordered
-from dpsynth.columns.measurement import mean_absolute_error, noise_variance, reach
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.errors import ConfigError

@@ -11,33 +11,41 @@ the error of its own table, not that of a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from itertools import combinations
 from math import comb, sqrt
-from typing import TypeVar
 
 import numpy as np
 
-from dpsynth.accounting.calibration import NoiseName, noise_named
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.calibration import Calibration, NoiseName, noise_named, noise_variance
+from dpsynth.accounting.composition import Cost, planned
 from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.measures import Measure
-from dpsynth.accounting.neighbours import Neighbours, PerPeriod, left_unprotected
+from dpsynth.accounting.neighbours import Neighbours, left_unprotected
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.columns.column import Column, ValueSearch, domain_of
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Examined, noise_variance
+from dpsynth.columns.measurement import Examined, Observation
+from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
-from dpsynth.config.privacy import Person, Promise
+from dpsynth.config.privacy import Promise
 from dpsynth.config.structure import METHODS
 from dpsynth.errors import ConfigError
 from dpsynth.plan.questions import (
     ASSUMED_ROWS,
     Allowances,
+    BinnedNumbers,
+    GroupNoise,
     OwnQuestions,
+    PlannedStatistic,
+    best_centring,
+    best_pieces,
+    own_noise,
     planned_statistics,
     share_of_statistics,
 )
@@ -52,6 +60,7 @@ from dpsynth.plan.spending import (
     StrategyOutline,
     Tier,
     measures_of,
+    one_way_weights,
     part_of,
     planned_searches,
     price_of_bound,
@@ -157,22 +166,6 @@ def _least_cells(sizes: Mapping[str, int], wanted: tuple[Clique, ...]) -> int:
     return alone + sum(sizes[a] * sizes[b] for a, b in wanted)
 
 
-Way = TypeVar("Way")
-
-Terms = tuple[Measure, Sequence[PlannedStep], float]
-"""The measure of a way, its steps, and the noise scale of its last measuring step."""
-
-
-def least_noise(ways: Sequence[Way], terms: Callable[[Way], Terms]) -> Way:
-    """The way with the least noise in its last measuring step, the first of several.
-
-    Args:
-        ways: at least one; ``measures_of`` gave their measures.
-        terms: the terms of a way.
-    """
-    return min(ways, key=lambda way: terms(way)[2])
-
-
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Default share of the budget for domain discovery: with all columns to be found, and at least."""
 
@@ -233,6 +226,8 @@ class Plan:
         later: the part of the release's budget that is kept for later tiers.
         before: the plan of the tier before; None for the first tier.
         sampling: the sample of units that is asked; None if all are.
+        one_way: the weights by which the single columns that are asked for share their step.
+        cost: the cost of all tiers, which a ledger reserves.
     """
 
     neighbours: Neighbours
@@ -259,6 +254,8 @@ class Plan:
     tiers: tuple[Tier, ...]
     tier: Tier
     later: Fraction
+    one_way: Mapping[Clique, Fraction]
+    cost: Cost
     before: Plan | None = None
     sampling: Sampling | None = None
 
@@ -276,6 +273,21 @@ class Plan:
     def last_measured(self) -> PlannedStep:
         """The last step before the exam: the chosen marginals, or the single columns without any."""
         return self.steps[-2 if self.exam else -1]
+
+    @property
+    def bought(self) -> Calibration:
+        """The calibration of noise to prices."""
+        return Calibration(self.neighbours, self.measure, noise_named(self.noise))
+
+    def question_of(
+        self, asked: PlannedStatistic, column: Column, counted: Observation, groups: int
+    ) -> Centring | Pieces:
+        """The offsets and the limit of a sum, or the pieces of finer counts, by the column's noisy counts."""
+        pairs = [noise_variance(self.noise, step.scale) for step in self.steps if step.step == "marginals"]
+        cell = sqrt(max(pairs, default=0.0)) if asked.by else counted.stddev
+        noise = GroupNoise(cell, own_noise(self.bought, asked.price, asked.levels), groups)
+        bins = BinnedNumbers.of(column, counted)
+        return (best_pieces(bins, noise, asked.levels) if asked.levels else best_centring(bins, noise))[0]
 
     def to_json(self) -> dict[str, object]:
         """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
@@ -353,16 +365,6 @@ def wanted_pairs(compiled: CompiledSpec) -> tuple[Clique, ...]:
     return tuple(found)
 
 
-def neighbours_of(spec: Spec) -> Neighbours:
-    """The neighbour relation and unit of a spec, with the largest bound if the bound is to be found."""
-    unit = spec.privacy.unit
-    if isinstance(unit, Person):
-        per = None if unit.per is None else PerPeriod(unit.per.column, unit.per.every)
-        kind = None if unit.kind == "person" else unit.kind
-        return Neighbours(spec.privacy.neighbours, unit.column, unit.bound, unit.missing, kind, per)
-    return Neighbours(spec.privacy.neighbours, kind=None if unit.kind == "row" else unit.kind)
-
-
 def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = None) -> Plan:
     """The plan of a release.
 
@@ -377,7 +379,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             and epsilon leave no budget.
     """
     spec, columns, known = compiled.spec, compiled.columns, compiled.public_marginals
-    near, noise = neighbours_of(spec) if found is None else found.plan.neighbours, spec.privacy.noise
+    near, noise = spec.privacy.protected if found is None else found.plan.neighbours, spec.privacy.noise
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     exam = _exam(spec, domain)
@@ -395,17 +397,18 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         if (budget := part_of(tiers, place)) > 0
     ]
     asked = compiled, domain, wanted, exam
-    planned = [
+    ways = [
         _way(compiled, domain, each, _own(*asked, *each[:2]) if own is None else own, exam, place == 0, total)
         for each in terms
     ]
-    if not planned:
+    if not ways:
         raise ConfigError(
             f"{_epsilon_of(promises[place])} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    way = least_noise(planned, lambda way: way.terms(-2 if exam else -1))
-    outlined, steps = way.outlined, way.steps
+    last = -2 if exam else -1
+    way = min(ways, key=lambda way: way.steps[last].scale)
+    outlined, whole = way.outlined, way.tiers[-1]
     allowed, cells = model_cells(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
         neighbours=near,
@@ -424,10 +427,10 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         own=way.own,
         outlined=outlined,
         exam=exam,
-        steps=steps,
+        steps=way.steps,
         max_cells=allowed,
         model_cells=cells,
-        merged_below=_merged_below(spec, outlined, steps[-2 if exam else -1]),
+        merged_below=_merged_below(spec, outlined, way.steps[last]),
         forecast=forecast_of(
             len(domain.columns),
             cells,
@@ -438,7 +441,11 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         ),
         tiers=way.tiers,
         tier=way.tiers[place],
-        later=way.tiers[-1].budget - way.tiers[place].budget,
+        later=whole.budget - way.tiers[place].budget,
+        one_way={c: weight for c, weight in one_way_weights(domain, near, known).items() if c},
+        cost=planned(
+            way.spending.measure, noise, whole.budget, Amount(whole.epsilon, whole.spent_delta), way.selection
+        ),
         before=before,
         sampling=sampling,
     )
@@ -462,10 +469,6 @@ class _Way:
     asked: Asked
     total_price: Fraction
     steps: tuple[PlannedStep, ...]
-
-    def terms(self, last: int) -> Terms:
-        """The terms by which ways are compared, of its last measuring step."""
-        return self.spending.measure, self.steps, self.steps[last].scale
 
 
 def _way(

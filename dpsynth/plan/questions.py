@@ -37,7 +37,7 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.columns.codec import Codec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Estimates, Measurement
+from dpsynth.columns.measurement import Estimates, Measurement, Observation
 from dpsynth.columns.sums import (
     MOST_STEPS,
     Centring,
@@ -154,6 +154,19 @@ class BinnedNumbers:
     centres: Numbers
     counts: Numbers
 
+    @classmethod
+    def of(cls, column: Column, counted: Observation) -> BinnedNumbers:
+        """A column's bins by its noisy counts, with the densities inside them that follow.
+
+        Counts that noise alone could make are taken to be none, even if all are.
+        """
+        steps, values = column.codec.steps, counted.values
+        assert steps is not None
+        dense = column.with_density(values.astype(np.float64), counted.stddev or 1.0)
+        assert dense.centres is not None
+        centres = np.clip(dense.centres / steps.unit - steps.origin, steps.low, steps.high)
+        return cls(steps, centres, without_noise(values[: steps.bins], counted.stddev))
+
     @property
     def total(self) -> float:
         """Expected number of rows."""
@@ -257,7 +270,7 @@ def _offsets(bins: BinnedNumbers, limit: int) -> tuple[int, ...]:
 
 
 def without_noise(values: NDArray[np.int64], deviation: float) -> Numbers:
-    """Counts of bins for a forecast: those that noise alone could make are none; even if all are."""
+    """Counts of bins, those that noise alone could make as none; even if all are."""
     counts = np.where(values > _FAINT * deviation, values, 0).astype(np.float64)
     return counts if counts.any() else np.ones(len(values))
 

@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import reach
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Examined, NoisyDistances, reach
+from dpsynth.columns.measurement import Examined, NoisyDistances
 from dpsynth.statistics.examined_estimates import Distance
 
 if TYPE_CHECKING:

@@ -40,7 +40,6 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.figures import count, listed
-from dpsynth.page_templates import MOST_SHOWN
 from dpsynth.statistics.cut_off import CutOff
 from dpsynth.statistics.estimates import Z95
 from dpsynth.statistics.exam import Basis, Exam
@@ -51,6 +50,9 @@ if TYPE_CHECKING:
 Use = Literal["use", "with care", "don't use"]
 USES: tuple[Use, ...] = get_args(Use)
 """From the best to the worst."""
+
+MOST_SHOWN = 100
+"""Columns whose pairs a page shows as a matrix, and are judged without an exam; the pairs of more are not."""
 
 USABLE = 0.05
 """Largest error of what is to be used, by its upper limit, and least of what is not, by its lower limit."""

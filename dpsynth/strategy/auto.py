@@ -28,9 +28,9 @@ from math import comb, isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import mean_absolute_error
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import mean_absolute_error
 from dpsynth.model import Triangulation, denoised_answers, posteriors
 from dpsynth.model.denoising import LEAST_CELLS as LEAST_DENOISED
 from dpsynth.plan.questions import Door

@@ -54,12 +54,11 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.calibration import noise_named
+from dpsynth.accounting.calibration import mean_absolute_error, noise_named
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.codec import Codec
 from dpsynth.columns.column import Column, NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import mean_absolute_error
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.text import TextCodec, alphabets, every_prefix, texts_of
 from dpsynth.plan.plan import Plan

@@ -27,17 +27,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.amount import Amount, float_up
+from dpsynth.accounting.calibration import mean_absolute_error
 from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Compression
-from dpsynth.columns.measurement import Observation, PublicCounts, mean_absolute_error
+from dpsynth.columns.measurement import Observation, PublicCounts
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, ReleaseEntry
 from dpsynth.model import Fit
 from dpsynth.model.measurement_file import Answered, UnusableMeasurements, read_measurements
+from dpsynth.model.reused_answers import MOST_BEFORE, ReusedAnswers, discrepancy, within
 from dpsynth.plan.questions import Door
 from dpsynth.strategy.reuse_record import EarlierRelease, PublicUse, Reused
-from dpsynth.strategy.reused_answers import MOST_BEFORE, ReusedAnswers, discrepancy, within
 from dpsynth.strategy.strategy import Problem
 
 MOST_CELLS, MOST_PAIR = 20_000_000, 200_000

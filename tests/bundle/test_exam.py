@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpsynth.accounting.calibration import reach
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Examined, NoisyDistances, reach
+from dpsynth.columns.measurement import Examined, NoisyDistances
 from dpsynth.plan.plan import exam_of
 from dpsynth.statistics.exam import Basis, Exam, distances_in
 from dpsynth.statistics.examined_estimates import Distance, ExaminedCells

@@ -11,10 +11,10 @@ import pytest
 
 from dpsynth.bundle.explanation import assumption
 from dpsynth.bundle.pages import some_in_words
+from dpsynth.bundle.structure_tree import largest
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column, group_labels, merged_columns
 from dpsynth.columns.domain import Compression
-from dpsynth.statistics.structure_tree import largest
 
 CITY = Column("city", CategoryCodec(tuple("abcdefgh")), missing=True)
 

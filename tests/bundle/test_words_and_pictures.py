@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from dpsynth.bundle.manifest import Mechanism, tree_cliques
 from dpsynth.bundle.report_source import ShownColumn
 from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
-from dpsynth.columns.domain import Domain
-from dpsynth.figures import guess_percent, number, odds_factor, rounded_up
-from dpsynth.model.junction_tree import Edge, JunctionTree
-from dpsynth.page_templates import MOST_SHOWN
-from dpsynth.statistics.exam import Basis
-from dpsynth.statistics.structure_tree import (
+from dpsynth.bundle.structure_tree import (
     Branch,
     PairError,
     Paths,
@@ -26,8 +21,12 @@ from dpsynth.statistics.structure_tree import (
     branches_of,
     pair_view,
 )
+from dpsynth.columns.domain import Domain
+from dpsynth.figures import guess_percent, number, odds_factor, rounded_up
+from dpsynth.model.junction_tree import Edge, JunctionTree
+from dpsynth.statistics.exam import Basis
 from dpsynth.statistics.tables import StatisticTable
-from dpsynth.statistics.verdict import Judgement, Verdict
+from dpsynth.statistics.verdict import MOST_SHOWN, Judgement, Verdict
 
 
 @given(st.floats(min_value=1e-300, max_value=1e12), st.integers(min_value=1, max_value=6))

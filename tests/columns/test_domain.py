@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from dpsynth.accounting.calibration import mean_absolute_error, noise_variance
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Measurement, mean_absolute_error, noise_variance
+from dpsynth.columns.measurement import Measurement
 
 DOMAIN = Domain({"sex": 2, "age": 100, "one": 1})
 

@@ -18,7 +18,7 @@ from dpsynth.config.structure import METHODS
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.charging import PrivacyFilter, Terms
 from dpsynth.errors import DpsynthError
-from dpsynth.plan.plan import Plan, make_plan, neighbours_of
+from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.strategy import strategy_of
 from tests.guarantee.wild_tables import farthest, found_on, neighbours, on_neighbour, privacy_of, recorded
 from tests.thinned import some, thinned
@@ -80,7 +80,7 @@ def findings(spec: Spec, journal: Journal) -> list[str]:
         found.append("more was spent than planned")
     if spent < Fraction(99, 100) * plan.budget:
         found.append("less was spent than planned")
-    guarantee = compose([e.event for e in entries], plan.measure, plan.tier.delta, neighbours_of(spec))
+    guarantee = compose([e.event for e in entries], plan.measure, plan.tier.delta, spec.privacy.protected)
     if not 0.98 * float(plan.tier.epsilon) <= guarantee.epsilon <= plan.tier.epsilon:
         found.append("epsilon is another")
     if planned_otherwise(plan, journal):

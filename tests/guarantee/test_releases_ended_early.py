@@ -20,7 +20,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.composition import Cost, planned
+from dpsynth.accounting.composition import Cost, cost_of, planned
 from dpsynth.accounting.events import (
     ExponentialEvent,
     GaussianEvent,
@@ -32,7 +32,6 @@ from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.ledger import contents
 from dpsynth.ledger.balance import Balance, ReleaseEntry, first_balance, first_entry
 from dpsynth.ledger.chain import Row
-from dpsynth.pipeline.release_run import cost_of
 from tests.ledger.reservations import ASK
 from tests.thinned import some, thinned
 

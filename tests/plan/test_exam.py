@@ -7,8 +7,8 @@ from itertools import combinations
 
 import pytest
 
+from dpsynth.accounting.calibration import reach
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import reach
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import EXAM_SHARE, MOST_CELLS, MOST_PAIRS, MOST_TRIPLES, exam_of, make_plan

@@ -14,7 +14,7 @@ from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Domain
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from dpsynth.plan.plan import CUTOFF_SHARE, EXAM_SHARE, Found, make_plan, neighbours_of, wanted_pairs
+from dpsynth.plan.plan import CUTOFF_SHARE, EXAM_SHARE, Found, make_plan, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.plan.spending import Shares, Spending, StrategyOutline, one_way_weights
 from dpsynth.strategy import strategy_of
@@ -133,7 +133,7 @@ def test_shares_in_force_sum_to_at_most_one_exactly(any_plan):
 
 def test_each_column_is_asked_once_and_the_total_only_where_it_is_private(any_plan):
     plan, spec = any_plan
-    near = neighbours_of(spec)
+    near = spec.privacy.protected
     singles, first = one_way_of(plan), ["cutoff"] * bool(plan.shares.cutoff)
     names = [] if near.rows_public else ["(total)"]
     assert singles.step == "one_way" and list(singles.scale_of) == [*names, *spec.columns]

@@ -14,8 +14,8 @@ from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.config.structure import METHODS
 from dpsynth.model import load
+from dpsynth.model.rare_values import Ordered, rare_groups
 from dpsynth.pipeline.result import Release
-from dpsynth.strategy.rare_values import Ordered, rare_groups
 from tests.release import evidence
 from tests.release.place import Place, people, release
 from tests.thinned import some, thinned

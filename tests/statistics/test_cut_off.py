@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import noise_variance
 from dpsynth.accounting.neighbours import Neighbours, PerPeriod
-from dpsynth.columns.measurement import UnitsByRows, noise_variance, ranges_of_rows
+from dpsynth.columns.measurement import UnitsByRows, ranges_of_rows
 from dpsynth.statistics.cut_off import CutOff, Kept
 from tests.thinned import some
 

@@ -5,7 +5,7 @@ import pytest
 
 from dpsynth.columns.domain import Domain, rare_when_ordered
 from dpsynth.columns.measurement import Measurement
-from dpsynth.strategy.rare_values import Ordered, rare_groups
+from dpsynth.model.rare_values import Ordered, rare_groups
 
 
 def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):

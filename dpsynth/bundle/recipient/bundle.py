@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.bundle.recipient.more_rows import Given
+    from dpsynth.bundle.recipient.pictures import Picture
     from dpsynth.bundle.recipient.query import Answer, Asked
     from dpsynth.bundle.recipient.verification import Verification
-    from dpsynth.pictures import Picture
 
 
 def open_bundle(path: str | Path) -> Bundle:

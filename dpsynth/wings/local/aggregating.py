@@ -24,13 +24,14 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.accounting.amount import Amount, float_up
+from dpsynth.accounting.calibration import RANDOMISED
 from dpsynth.accounting.composition import NOTHING
 from dpsynth.accounting.events import LOCAL_REPORTS, Guarantee
 from dpsynth.accounting.measures import PURE
 from dpsynth.bundle import Publication, commit, write_public
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Compression, Domain
-from dpsynth.columns.measurement import RANDOMISED, CombinedCounts, Measurement, OwnAnswer
+from dpsynth.columns.measurement import CombinedCounts, Measurement, OwnAnswer
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.errors import ConfigError
@@ -39,6 +40,7 @@ from dpsynth.model import Expansion, Fit, Triangulation, estimate
 from dpsynth.model.denoising import outside, smoothed
 from dpsynth.model.factor import Array
 from dpsynth.model.least_squares import centred
+from dpsynth.model.reused_answers import ReusedAnswers
 from dpsynth.pipeline.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
 from dpsynth.pipeline.measured import Answers, Measured
 from dpsynth.pipeline.outputs import Synthesis, software, views_in
@@ -46,7 +48,6 @@ from dpsynth.pipeline.pausing import judge
 from dpsynth.pipeline.release_run import alone_in, check_outputs, make_partial, partial_of
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import RunStep, Step, Steps, plainly
-from dpsynth.strategy.reused_answers import ReusedAnswers
 from dpsynth.strategy.strategy import Selection
 from dpsynth.wings.local.collecting import contract_for
 from dpsynth.wings.local.collection import Collection

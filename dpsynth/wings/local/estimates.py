@@ -33,8 +33,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.calibration import RANDOMISED
 from dpsynth.columns.domain import Clique, Domain, subsets
-from dpsynth.columns.measurement import RANDOMISED, ExactTotal, Measurement, Observation
+from dpsynth.columns.measurement import ExactTotal, Measurement, Observation
 from dpsynth.errors import SourceError
 from dpsynth.model.factor import spread
 from dpsynth.model.least_squares import LeastSquares, centred

@@ -310,7 +310,7 @@ def ledger_html(accounts: Sequence[AccountView], chain: Chain, today: date) -> s
         chain: of all rows of the ledger.
         today: a UTC date.
     """
-    pages = environment()
+    pages = environment("wings/owner")
     pages.filters["share"] = views.share_in_words
     pages.filters["up"] = views.figure
     pages.filters["six"] = lambda value: digits(value, up=True)

@@ -210,7 +210,7 @@ def _share(statistic: StatisticTable, row: int) -> Point | None:
 
 @cache
 def _environment() -> Environment:
-    pages = environment()
+    pages = environment("wings/proof")
     pages.filters["up"] = figures.rounded_up
     pages.filters["count"] = figures.count
     return pages

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.accounting.calibration import mean_absolute_error
 from dpsynth.columns.column import domain_of
-from dpsynth.columns.measurement import mean_absolute_error
 from dpsynth.config import compiled, from_mapping
 from dpsynth.plan.plan import make_plan
 from dpsynth.strategy import strategy_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.measurement import Measurement
-from dpsynth.strategy.reused_answers import discounted
+from dpsynth.model.reused_answers import discounted
 
 CELLS, NOISE = 40, 20.0
 

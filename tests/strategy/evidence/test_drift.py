@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.measurement import Measurement, pooled_counts
-from dpsynth.strategy.reused_answers import discrepancy, drifts
+from dpsynth.model.reused_answers import discrepancy, drifts
 
 SIZES = {"a": 40, "b": 12, "c": 3}
 SIGMA = 15.0

@@ -14,7 +14,7 @@ from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, LeastSquares, Triangulation, estimate
 from dpsynth.model.measurement_file import Answered
-from dpsynth.strategy.reused_answers import MOST_AFTER, Drift, ReusedAnswers, within
+from dpsynth.model.reused_answers import MOST_AFTER, Drift, ReusedAnswers, within
 from tests.examples import examples
 
 DOMAIN = Domain({"a": 6, "b": 4, "c": 3})

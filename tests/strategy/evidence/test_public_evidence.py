@@ -9,7 +9,7 @@ from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, estimate
 from dpsynth.model.measurement_file import Answered
-from dpsynth.strategy.reused_answers import ReusedAnswers
+from dpsynth.model.reused_answers import ReusedAnswers
 from tests.examples import cases
 from tests.thinned import some
 

@@ -7,8 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from dpsynth.accounting.calibration import RANDOMISED
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import RANDOMISED, ExactTotal, Measurement
+from dpsynth.columns.measurement import ExactTotal, Measurement
 from dpsynth.model import estimate
 from dpsynth.strategy.strategy import Selection
 from dpsynth.wings.local import aggregating as answered

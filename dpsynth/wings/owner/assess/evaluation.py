@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from dpsynth import figures
 from dpsynth.bundle.pages import InlinePage
+from dpsynth.bundle.structure_tree import PairCell, PairMatrix, pair_matrix
 from dpsynth.config import load
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import named_form
@@ -29,7 +30,7 @@ from dpsynth.config.files.opening import unheard
 from dpsynth.config.files.place import Place, place_of
 from dpsynth.curator import MemoryTable, check_source
 from dpsynth.errors import ConfigError
-from dpsynth.page_templates import PairCell, PairMatrix, environment, pair_matrix
+from dpsynth.page_templates import environment
 from dpsynth.pipeline.steps import Steps, plainly
 from dpsynth.wings.owner.assess.comparison import (
     Agreement,
@@ -284,7 +285,7 @@ def facts(evaluation: Evaluation) -> dict[str, object]:
 
 def page(evaluation: Evaluation) -> str:
     """The page."""
-    pages = environment()
+    pages = environment("wings/owner")
     pages.filters["count"] = figures.count
     pages.filters["percent"] = figures.percent
     pages.filters["number"] = figures.number

@@ -157,7 +157,7 @@ def page(world: World, played: Sequence[Played]) -> str:
     """
     sections = [Section(one, tuple(_bar(world, s) for s in one.successes), _picture(one)) for one in played]
     return (
-        environment()
+        environment("wings/proof")
         .get_template("attacks.html.j2")
         .render(
             title=world.title,

@@ -115,7 +115,7 @@ def page(audit: Audit, command: str) -> str:
         audit: the outcome.
         command: the command that makes it again.
     """
-    pages = environment()
+    pages = environment("wings/proof")
     pages.filters["bound"] = bound_in_words
     return pages.get_template("audit.html.j2").render(
         audit=audit,

@@ -32,6 +32,7 @@ from dpsynth.accounting.events import (
     SelectionEvent,
     ThresholdEvent,
 )
+from dpsynth.bundle.row_files import SyntheticTable
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import OwnAnswer
 from dpsynth.config import Spec
@@ -41,7 +42,7 @@ from dpsynth.curator.journal import Answer, Lost, Question
 from dpsynth.errors import DpsynthError
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
-from dpsynth.pipeline.generating import FittedModel, SyntheticTable
+from dpsynth.pipeline.generating import FittedModel
 from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.measured import Measured
 from dpsynth.pipeline.measuring import open_door

@@ -211,7 +211,7 @@ class Picture:
 
 @cache
 def _environment() -> Environment:
-    pages = environment()
+    pages = environment("wings/proof")
     pages.filters["up"] = rounded_up
     pages.filters["figure"] = figure
     pages.filters["percent"] = percent

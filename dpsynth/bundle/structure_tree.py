@@ -4,15 +4,17 @@ Merged values in words: the groups of a column, and their labels.
 
 Invariant: groups are public. They follow from published answers by a rule in the config.
 
-Relations of pairs of columns in a model, each with its basis and, after an exam, its measured error.
+Relations of pairs of columns in a model, each with its basis and, after an exam, its measured error; and a
+matrix of all pairs for a page, one line a column, with its pairs with the columns before it.
 
-Invariant: public facts alone, those of a bundle's manifest and of its exam.csv.
+Invariant: public facts alone, those of a bundle's manifest and of its exam.csv. A cell says what it says in
+words as well as by its mark and shade, so colour and sight are not needed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
@@ -22,9 +24,8 @@ from pydantic import Field
 
 from dpsynth.columns.domain import Clique
 from dpsynth.figures import listed
-from dpsynth.page_templates import PairCell, PairMatrix, pair_matrix
 from dpsynth.statistics.exam import Basis
-from dpsynth.statistics.verdict import NO_VERDICT, USES, Verdict
+from dpsynth.statistics.verdict import MOST_SHOWN, NO_VERDICT, USES, Verdict
 
 _PAIR = 2
 
@@ -178,6 +179,48 @@ class RelationsInWords:
         if path:
             return found, f"not measured together: related through {listed(path)} only"
         return found, MARKS[found][1]
+
+
+@dataclass(frozen=True)
+class PairCell:
+    """One pair: a short mark, the same in words, a shade from 0 to 1, a figure beside the mark, and a colour.
+
+    A colour is the name of a class of the page's style; "" is the usual one.
+    """
+
+    mark: str
+    words: str
+    shade: float = 0.0
+    figure: str = ""
+    colour: str = ""
+
+
+@dataclass(frozen=True)
+class PairMatrix:
+    """The lower triangle of a matrix: ``lines`` hold each column's name and its cells."""
+
+    names: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[PairCell, ...]], ...]
+
+    @property
+    def folded(self) -> bool:
+        """True if the matrix is too large to be shown at once."""
+        return len(self.names) > 30
+
+
+def pair_matrix(names: Sequence[str], cell: Callable[[str, str], PairCell]) -> PairMatrix | None:
+    """The matrix of some columns; None of so many that nobody would find a pair in it.
+
+    Args:
+        names: the columns, in order.
+        cell: the cell of a pair; the first name stands earlier in ``names``.
+    """
+    if len(names) > MOST_SHOWN:
+        return None
+    lines = tuple(
+        (name, tuple(cell(other, name) for other in names[:spot])) for spot, name in enumerate(names)
+    )
+    return PairMatrix(tuple(names), lines)
 
 
 @dataclass(frozen=True)
