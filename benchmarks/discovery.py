@@ -23,7 +23,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from statistics import mean, median
@@ -31,6 +30,7 @@ from statistics import mean, median
 import numpy as np
 import pandas as pd
 from coded_tables import markdown, measured
+from rules import rand_path
 
 Declared = Mapping[str, object]
 WAYS = ("declared", "found, equal bins", "found, tree")
@@ -101,9 +101,6 @@ def adult() -> Table:
 
 def randhie() -> Table:
     """The RAND Health Insurance Experiment: 44 columns modelled, and surrogates for the person's."""
-    package = find_spec("statsmodels")
-    assert package is not None and package.origin is not None
-    path = Path(package.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv"
     columns: dict[str, Declared] = {"zper": {"type": "identifier", "surrogates": True}}
     for name, low, high in (
         ("plan", 1, 19), ("site", 1, 6), ("tookphys", 0, 1), ("year", 1, 5), ("female", 0, 1),
@@ -129,7 +126,7 @@ def randhie() -> Table:
     for name, (bins, start, stop, decimals) in numbers.items():
         ends = {} if isinstance(bins, list) else {"min": start, "max": stop}
         columns[name] = {"type": "number", **ends, "bins": bins, "decimals": decimals}
-    return Table(path, {"delta": 1e-6, "unit": {"column": "zper", "max_rows": 5}}, columns)
+    return Table(rand_path(), {"delta": 1e-6, "unit": {"column": "zper", "max_rows": 5}}, columns)
 
 
 def undeclared(declared: Declared, edges: str) -> Declared:

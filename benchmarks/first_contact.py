@@ -47,7 +47,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 
@@ -57,6 +56,7 @@ import pyarrow as pa
 import yaml
 from coded_tables import markdown
 from made_tables import MADE
+from rules import rand_path
 
 import dpsynth
 from dpsynth.bundle.manifest import Manifest
@@ -79,19 +79,17 @@ _LISTED = 200
 def path_of(table: str) -> Path:
     """Where a raw table lies."""
     if table == "randhie":
-        package = find_spec("statsmodels")
-        assert package is not None and package.origin is not None
-        return Path(package.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv"
-    folder = Path(os.environ["DPSYNTH_DATA"])
-    return folder / ("adult.csv" if table == "adult" else f"{table}.csv.gz")
+        return rand_path()
+    plain = Path(os.environ["DPSYNTH_DATA"]) / f"{table}.csv"
+    return plain if plain.exists() else plain.with_suffix(".csv.gz")
 
 
-def brought(table: str, work: Path, rows: int | None) -> Path:
+def brought(table: str, work: Path, rows: int | None, seed: int = 1) -> Path:
     """A plain CSV file of a table, or of some of its rows, in a folder."""
     target = work / f"{table}.csv"
     if table in MADE:
         frame = MADE[table]()
-        frame = frame if rows is None else frame.sample(min(rows, len(frame)), random_state=1)
+        frame = frame if rows is None else frame.sample(min(rows, len(frame)), random_state=seed)
         frame.to_csv(target, index=False)
         return target
     source = path_of(table)
@@ -101,7 +99,7 @@ def brought(table: str, work: Path, rows: int | None) -> Path:
                 shutil.copyfileobj(old, new)
             return target
         head, *lines = old.read().splitlines(keepends=True)
-    kept = sorted(random.Random(1).sample(range(len(lines)), min(rows, len(lines))))
+    kept = sorted(random.Random(seed).sample(range(len(lines)), min(rows, len(lines))))
     target.write_bytes(head + b"".join(lines[i] for i in kept))
     return target
 

@@ -46,8 +46,7 @@ from typing import cast
 
 import numpy as np
 import pandas as pd
-import yaml
-from first_contact import accepted, brought
+from first_contact import brought, looked_at, written
 
 import dpsynth
 from dpsynth.config import from_mapping
@@ -73,10 +72,7 @@ def correlations(table: pd.DataFrame, columns: list[str]) -> np.ndarray:
 def real_table(name: str, work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Scores]]:
     """The config of a real table, and a function that scores a release of it."""
     path = brought(name, work, None)
-    config = work / f"{name}.yaml"
-    command = [sys.executable, "-m", "dpsynth", "init", str(path), "--look", "--out", str(config)]
-    subprocess.run(command, check=True, capture_output=True)
-    values = accepted(config, epsilon, None)
+    values = looked_at(path, epsilon)
     values["source"] = {"path": str(path)}
     values["privacy"] = {"epsilon": epsilon, "delta": DELTA, "on_empty": "go"}
     if name == "nlswork":
@@ -114,8 +110,7 @@ def real_table(name: str, work: Path, epsilon: float) -> tuple[dict[str, object]
 
 def shown_correlations(values: dict[str, object], rows: int, work: Path) -> dict[frozenset[str], float]:
     """The smallest correlation of each pair of numbers that shows, as `dpsynth plan` says beforehand."""
-    config = work / "planned.yaml"
-    config.write_text(yaml.safe_dump(values | {"ledger": {"url": f"sqlite:///{work}/planned.db"}}))
+    config = written(values | {"ledger": {"url": f"sqlite:///{work}/planned.db"}}, work / "planned.yaml")
     command = [sys.executable, "-m", "dpsynth", "plan", str(config), "--rows", str(rows), "--json"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     pairs = json.loads(printed)["expected_errors"]["pairs"]

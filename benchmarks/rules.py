@@ -187,11 +187,16 @@ def bills() -> Table:
     return Table(frame, columns)
 
 
+def rand_path() -> Path:
+    """Where the table of the RAND experiment lies."""
+    package = find_spec("statsmodels")
+    assert package is not None and package.origin is not None
+    return Path(package.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv"
+
+
 def _read(name: str) -> pd.DataFrame:
     if name == "randhie":
-        package = find_spec("statsmodels")
-        assert package is not None and package.origin is not None
-        return pd.read_csv(Path(package.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv")
+        return pd.read_csv(rand_path())
     return pd.read_csv(Path(os.environ["DPSYNTH_DATA"]) / name, na_values="?", skipinitialspace=True)
 
 

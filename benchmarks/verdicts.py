@@ -16,23 +16,18 @@ is not. The thresholds of verdicts were chosen on some of the tables; all others
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-import os
-import random
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from coded_tables import markdown
-from first_contact import RAW, accepted, path_of, read_texts
+from first_contact import RAW, brought, looked_at, read_texts, written
 from made_tables import MADE
 
 from dpsynth.bundle.recipient import open_bundle
@@ -71,38 +66,17 @@ class Held:
         return self.error > USABLE
 
 
-def brought(table: str, work: Path, rows: int, seed: int) -> Path:
-    """A plain CSV file of some rows of a table."""
-    target = work / f"{table}.csv"
-    if table in MADE:
-        frame = MADE[table]()
-        frame.sample(min(rows, len(frame)), random_state=seed).to_csv(target, index=False)
-        return target
-    source = path_of(table) if table in RAW else Path(os.environ["DPSYNTH_DATA"]) / f"{table}.csv"
-    source = source if source.exists() else source.with_suffix(".csv.gz")
-    with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as old:
-        head, *lines = old.read().splitlines(keepends=True)
-    kept = sorted(random.Random(seed).sample(range(len(lines)), min(rows, len(lines))))
-    target.write_bytes(head + b"".join(lines[i] for i in kept))
-    return target
-
-
 def released(table: Path, epsilon: float, columns: int) -> Path:
     """The public folder of a release of the first columns, every guess accepted."""
-    work = table.parent
-    config = work / f"{table.stem}-{epsilon:g}.yaml"
-    run = [sys.executable, "-m", "dpsynth"]
-    subprocess.run(
-        [*run, "init", str(table), "--look", "--out", str(config)], check=True, capture_output=True
-    )
-    values = accepted(config, epsilon, "row")
+    config = table.with_name(f"{table.stem}-{epsilon:g}.yaml")
+    values = looked_at(table, epsilon, "row")
     privacy, declared = values["privacy"], values["columns"]
     assert isinstance(privacy, dict) and isinstance(declared, dict)
     values["privacy"] = {"delta": 1e-9, **privacy, "on_empty": "go"}
     values["columns"] = dict(list(declared.items())[:columns])
     values = {key: value for key, value in values.items() if key not in ("constraints", "publish")}
-    config.write_text(json.dumps(values, default=lambda d: float(d) if isinstance(d, Decimal) else str(d)))
-    command = [*run, "run", str(config), "--plain", "--out", str(work / "out")]
+    command = [sys.executable, "-m", "dpsynth", "run", str(written(values, config)), "--plain"]
+    command += ["--out", str(table.with_name("out"))]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return Path(done.stdout.splitlines()[-1]) / "public"
 
