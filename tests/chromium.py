@@ -3,8 +3,6 @@
 A page runs no script of its own. It is shown in a frame of a page of ours, whose script looks at it.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -8,8 +8,6 @@ file, as a script, holds the other end of a pipe from pytest; when that is close
 it stops the server and removes the folder.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """A release of an event log whose users have few rows or many, for tests of what max_rows cuts off."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ The profile "quick", which is the usual one, tries the same few each time; so do
 the first that fails.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """Work in a child of this process, which ends with all that it has started."""
 
-from __future__ import annotations
-
 import os
 import resource
 import select

@@ -4,8 +4,6 @@ Planted faults and explained mutants are named by them and by a piece of the sou
 move to another file without a list that has to follow.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A test of accuracy would fail by chance now and then. Tests of the guarantee never use this: theirs is real.
 """
 
-from __future__ import annotations
-
 import random
 import secrets
 

@@ -1,7 +1,5 @@
 """The page for auditors names files, tests, commands and mechanisms that exist."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The bill of materials lists all that the lock file pins, and what is said of advisories is plain."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The files of changelog.d have names that say what changed and of which kind, and become the changelog."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The figures and pictures of the page for a board are those that the package computes."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The import contracts hold, and catch what they are there to catch."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The pages say what is there: rooms, proofs, API pages, and a site that builds and asks no other host."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Each notebook runs from its first cell to its last, and what is stored of it is what it prints."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A wheel holds all that the checkout has to run a release with."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

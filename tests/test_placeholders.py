@@ -1,7 +1,5 @@
 """No word that holds the place of a figure or a sentence is left in what people read."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

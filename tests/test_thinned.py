@@ -1,7 +1,5 @@
 """The covering arrays of thinned products."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import pytest

@@ -1,7 +1,5 @@
 """The core without wings: what it does, what it says, and what it doesn't load."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

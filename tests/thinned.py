@@ -1,7 +1,5 @@
 """Products of parameters, thinned: the quick tests try every pair of values, the slow ones every case."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import combinations, product
 from typing import Any

@@ -1,7 +1,5 @@
 """The exact epsilon of many answers on the neighbours that each tells most of."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil, exp, inf, sqrt

@@ -1,7 +1,5 @@
 """Exact laws of answers on two neighbours, and how far they can be told apart by Gaussian DP's measure."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import exp
 

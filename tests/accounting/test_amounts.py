@@ -1,7 +1,5 @@
 """Amounts and costs: exact, never negative, and compared figure by figure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Noise and mechanisms calibrated to a price: moments by sums, and the sensitivity that each is given."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import erfc, exp, sqrt
 

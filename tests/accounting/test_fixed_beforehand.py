@@ -1,7 +1,5 @@
 """What a guarantee states doesn't tell how the budget was divided among answers: that is an outcome."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Golden values to 1e-9 against mpmath, and published tables, for every formula that a guarantee rests on."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import exp, inf, log
 

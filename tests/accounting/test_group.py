@@ -1,7 +1,5 @@
 """What several units have together: kε only where losses are counted by ε, and never rounded down."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, log

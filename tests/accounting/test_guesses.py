@@ -1,7 +1,5 @@
 """Limits of an observed chance, and the largest chance that a guarantee allows, by their definitions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import comb
 

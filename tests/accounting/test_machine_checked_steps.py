@@ -4,8 +4,6 @@ Every operation on a ball of ``flint.arb`` encloses the true results, so a compa
 holds of all numbers in them. A box of parameters on which it says neither yes nor no is halved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Every measure that is registered brings all that is asked of one, and agrees with itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import get_args

@@ -1,7 +1,5 @@
 """Partition selection costs what its events say: tails by sums of 60 digits, and exact laws on neighbours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Amplification by sampling: exact on randomised response, and as the library has it for Gaussian noise."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import exp, log
 

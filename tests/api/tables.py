@@ -1,7 +1,5 @@
 """A small private frame, and keyword arguments that release it quickly."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

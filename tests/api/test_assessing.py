@@ -1,7 +1,5 @@
 """A check and an evaluation in Python are those of the command line, and leave no cell anywhere."""
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Iterator

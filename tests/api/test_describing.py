@@ -1,7 +1,5 @@
 """A description guesses what a configuration needs, and a release refuses its guesses unreviewed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`import dpsynth` stays quick: what takes long is imported when it is used."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A table in memory is released as its file would be, under the same ledger, and leaves no row behind."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

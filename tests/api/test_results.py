@@ -1,7 +1,5 @@
 """What a release hands over in Python: rows, statistics, plan and report, shown in a few lines."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import shutil

@@ -1,7 +1,5 @@
 """An estimator of scikit-learn whose every fit is a release; scikit-learn's own checks hold for it."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A small publication with awkward names, and a model that is a joint table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations

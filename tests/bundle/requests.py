@@ -1,7 +1,5 @@
 """Requests for statistics, unchecked: as a configuration has them, and as none can."""
 
-from __future__ import annotations
-
 from dpsynth.columns.statistic_kinds import Crosstab, Mean
 
 

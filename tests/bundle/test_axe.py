@@ -4,8 +4,6 @@ axe-core is no part of this project. ``npm pack axe-core`` fetches it; the test 
 variable DPSYNTH_AXE names its file ``axe.min.js``.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import os

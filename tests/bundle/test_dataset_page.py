@@ -1,7 +1,5 @@
 """The page of all releases of a name: made of the bundles beside it, whole or not at all."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The published exam: its limits, its table, what figures rest on it, and how the columns were related."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 from functools import partial
 from io import StringIO

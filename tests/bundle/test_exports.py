@@ -1,7 +1,5 @@
 """The manifest for others: an entry of the deployments registry, and Croissant metadata."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Quantiles by finer counts: their variance, their intervals, the file of the counts."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The report in real Chromium: at desktop and phone width nothing is cut off, and everything has its name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Kinds of statistics: one declaration and one computation each, right without noise, honest with it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measured sums as evidence for numbers inside bins: groups of synthetic rows have the measured means."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The file of noisy numbers takes a release's own answers alone, by type and at run time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import get_args, get_type_hints
 

@@ -1,7 +1,5 @@
 """Where values were merged, every file says which, and none takes a group for a value."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """``dpsynth report``: the same bytes from the public folder alone, or no report in the bundle."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows in pieces: the same rows whichever threads make them, in files of every format."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import replace
 

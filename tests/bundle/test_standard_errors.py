@@ -1,7 +1,5 @@
 """Tables straight from the answers: by hand, and against noise drawn over and over."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Means of measured sums: unbiased, with intervals that hold, from what is published alone."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

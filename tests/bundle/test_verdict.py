@@ -1,7 +1,5 @@
 """Verdicts: each follows from noisy counts, the finished table and the exam, and says why."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations

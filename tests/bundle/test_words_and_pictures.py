@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from decimal import Decimal
 from itertools import combinations, pairwise
 from math import exp

@@ -1,7 +1,5 @@
 """The command in this process, in a folder of a test's own."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command speaks on any terminal, and every command has its help and its --debug."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

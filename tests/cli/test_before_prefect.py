@@ -1,7 +1,5 @@
 """What is wrong with a release is said before Prefect is loaded, and so before any server is started."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

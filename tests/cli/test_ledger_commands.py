@@ -1,7 +1,5 @@
 """``dpsynth ledger`` says what the ledger has, and what it changes stays in the chain."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Pieces of bins: every step lies in one, within its bin."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The codes of a finished table are those of its published texts, whether known beforehand or read."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

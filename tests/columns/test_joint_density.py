@@ -1,7 +1,5 @@
 """Two columns inside their bins: as dependent as their cells say, with the same values in every bin."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Known marginals agree with each other, or are refused with what is wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

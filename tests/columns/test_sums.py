@@ -1,7 +1,5 @@
 """Steps of numbers: every text has one, within its bin; centrings bound what a row adds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

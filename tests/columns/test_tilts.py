@@ -1,7 +1,5 @@
 """Tilts move numbers within their bins by group, and leave all else as it is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Keys of a person as the unit, and the plan of a release that finds how many rows of a person to use."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

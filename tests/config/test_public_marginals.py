@@ -1,7 +1,5 @@
 """Known marginals in a configuration: what is read, and what is refused with which words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

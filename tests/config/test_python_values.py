@@ -1,7 +1,5 @@
 """A configuration in Python means what the same configuration means in YAML, and errors name the key."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A query whose rows don't each follow from one row of one table is refused unless its owner vouches for
 it."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import subprocess

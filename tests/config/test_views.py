@@ -1,7 +1,5 @@
 """Views are checked before anything is read: no view can fail once the budget is spent."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpsynth.errors import ConfigError

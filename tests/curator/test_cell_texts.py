@@ -1,7 +1,5 @@
 """Cells of Arrow's rarer types, written as text."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """Python objects as cells: each is written by its own type, and missing cells are null."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """A row is read by itself: what one row holds moves no other row, whatever it holds."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Rows that software has quoted are read one by one; a broken quote costs its own row."""
 
-from __future__ import annotations
-
 import csv
 import io
 import random

@@ -1,7 +1,5 @@
 """Databases are read as they are: hard cells, servers that break off, signals, and words for nobody."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

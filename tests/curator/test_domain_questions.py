@@ -1,7 +1,5 @@
 """Columns still to be found: their texts are read as any table's are, and asked within budget and delta."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What of a journal tells copies apart: its lock, its holders, its fence, and the digest of its answers."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

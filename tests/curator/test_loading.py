@@ -1,7 +1,5 @@
 """Rows as they are loaded, before contribution bounding: who they are of, and which columns they have."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """A table in memory has the cells of the same table in a file, each by itself, and shows none of them."""
 
-from __future__ import annotations
-
 import copy
 import datetime as dt
 import pickle

@@ -1,7 +1,5 @@
 """Units are told apart by their own cells: persons, households, and what a person does in a period."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """The secret sample of units: fair coins, one a unit, the same for a release that is resumed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from hashlib import blake2b, shake_256

@@ -3,8 +3,6 @@
 Whoever adds a verb is told by these tests what it must bring.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from fractions import Fraction

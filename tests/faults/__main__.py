@@ -7,8 +7,6 @@ planted and its own tests are run, up to the first that fails, which the table n
 fault is not noticed, if its piece of code does not occur exactly once, or if a test fails without a fault.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

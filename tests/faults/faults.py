@@ -4,8 +4,6 @@ Each is one mistake in the product, as a piece of a function and what stands in 
 notice it. Pieces are short and no file is named, so that the list survives when code moves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

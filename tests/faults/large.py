@@ -4,8 +4,6 @@ Each of them passes a check of few columns, rows, questions or releases. The lis
 ``faults.py``, with the same form.
 """
 
-from __future__ import annotations
-
 from tests.faults.faults import FAULTS, Fault, _fault
 
 _WORST = (

@@ -1,7 +1,5 @@
 """The list of planted faults is up to date: each piece of code is there, once, and so is each quick test."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -4,8 +4,6 @@ An attempt ends in "accepted" or in "refused": one plain paragraph that quotes n
 (another exception, a charge for a table that was refused, too long a time) is a fault.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

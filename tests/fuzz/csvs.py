@@ -1,7 +1,5 @@
 """CSV files as they come from careless programs, broken disks and people who mean ill."""
 
-from __future__ import annotations
-
 import csv
 import io
 import random

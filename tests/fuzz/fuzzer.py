@@ -5,8 +5,6 @@ there are, by what is done with them. Prints how many were accepted and refused,
 as JSON. The attempt under way stands in ``FOLDER/now``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

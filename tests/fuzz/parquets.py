@@ -1,7 +1,5 @@
 """Parquet files with broken bytes, and whole ones of every type that Arrow can write."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 import random

@@ -1,7 +1,5 @@
 """A small table of every type of column, with a canary in it, and the spec that reads it."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
 

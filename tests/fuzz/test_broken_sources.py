@@ -1,7 +1,5 @@
 """A table that can't be read costs nothing: nothing is reserved for it, or all of it is given back."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

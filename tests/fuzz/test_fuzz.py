@@ -1,7 +1,5 @@
 """Malformed tables and configs, each made from a number, end in an outcome and never in an accident."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """Configurations broken byte by byte, line by line and value by value."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

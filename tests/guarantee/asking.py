@@ -1,7 +1,5 @@
 """Everything that a curator can be asked, once, each question chosen from the answers before it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The draws of noise, held against the charges that are on disk at that moment."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

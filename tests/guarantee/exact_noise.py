@@ -1,7 +1,5 @@
 """The exact discrete distributions, by direct exponentials in decimals: no recurrence, no binary."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable
 from decimal import Decimal, localcontext

@@ -1,7 +1,5 @@
 """Cells that readers and drivers stumble over, in every source that holds them, among harmless cells."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import sqlite3

@@ -1,7 +1,5 @@
 """How much two exact distributions give away: largest log ratio, rho, mu^2/2, and delta at an epsilon."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dpsynth.accounting.measures import GDP, PURE, ZCDP

@@ -4,8 +4,6 @@ Every number comes from the curator's own code: its noise is taken away, and the
 was to be drawn upon are looked at in its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction

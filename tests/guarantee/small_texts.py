@@ -3,8 +3,6 @@
 They are loaded as any table is: bounded, and with a number for each person.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache

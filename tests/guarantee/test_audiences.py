@@ -1,7 +1,5 @@
 """Audiences: each bundle's own guarantee, and the joint one, exactly and by replay on neighbours."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Bulk noise has the distribution claimed, tails included, and no seed reaches it (hazards 11-15)."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from decimal import Decimal

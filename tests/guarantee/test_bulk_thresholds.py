@@ -1,7 +1,5 @@
 """Bulk noise is exact: every threshold is where it should be, and every tie is decided (hazard 12)."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import replace

@@ -5,8 +5,6 @@ finished on a neighbour from the journal of the original publishes the original'
 formats, words, statistics and rows, whatever the neighbour's cells are.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Mapping

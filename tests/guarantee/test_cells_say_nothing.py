@@ -4,8 +4,6 @@ Exit codes, what is written to both streams, and Python's warnings are compared.
 follow from noisy answers; hard cells are so few here, and the budget so large, that none is due.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Every draw is charged on disk before it happens; guarantees are made of charges (hazards 1, 5, 28)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from pathlib import Path

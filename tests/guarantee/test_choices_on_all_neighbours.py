@@ -4,8 +4,6 @@ A curator's own scores, scale and charge are taken; the distribution of what it 
 exact. No neighbour loses more than the charge, and some lose nearly all of it.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import permutations
 

@@ -3,8 +3,6 @@
 Whole releases are replayed on neighbours, and the planted faults are told apart from the sound release.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import islice
 from math import inf

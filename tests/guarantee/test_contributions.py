@@ -1,7 +1,5 @@
 """How many rows persons have: what one person moves, and what comes after (hazard 7)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 

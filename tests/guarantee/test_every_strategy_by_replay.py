@@ -3,8 +3,6 @@
 What a journal holds is added up again here, under each neighbour relation, unit and kind of noise.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The exam: its sensitivity over all neighbours of small tables, for finished tables of any size."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 

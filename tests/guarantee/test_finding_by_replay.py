@@ -4,8 +4,6 @@ What is found decides all that follows, so a place that came from the table by a
 answer shows as a question that differs.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Counts of pieces of bins: sensitivity over all neighbours of small tables, replay on neighbours."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

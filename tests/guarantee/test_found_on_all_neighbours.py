@@ -3,8 +3,6 @@
 A curator's own numbers and charges are taken; the distribution of what it would answer is exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import astuple, replace
 from fractions import Fraction
 from functools import cache

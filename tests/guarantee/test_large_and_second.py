@@ -6,8 +6,6 @@ declared sensitivity and no calibration is used for it, so a mistake that all of
 loss must not be above the price, and hardly below it: a pair that moves an answer less would show nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

@@ -5,8 +5,6 @@ draws 2^16 cells at a time. Rows are counted 2^16 at a time, and by several thre
 to 255 rows are kept in a byte. Texts are read 2^12 at a time.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import date, timedelta
 from fractions import Fraction

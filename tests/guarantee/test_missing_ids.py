@@ -3,8 +3,6 @@
 Tables are loaded from texts as a release loads them, and the counts of their neighbours compared.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 

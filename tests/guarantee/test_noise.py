@@ -1,7 +1,5 @@
 """Noise has the distribution that its event claims (hazards 11-15)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

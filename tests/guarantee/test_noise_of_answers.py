@@ -1,7 +1,5 @@
 """The noise that answers really have, against what is charged for and what whoever asked is told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 

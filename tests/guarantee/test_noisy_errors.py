@@ -1,7 +1,5 @@
 """Noisy distances: their sensitivity over all neighbours of small tables (hazards 7, 8)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Partition selection: its exact probabilities cost what the event says, and are those that are drawn."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ is made under outcomes that have nothing in common: all noise at one end and the
 all noise at the other end, of another table, and the last one chosen.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -7,8 +7,6 @@ finds the largest E_P[(1 - e^(E - L))_+] of all she can do: a true delta, which 
 product says what she may begin, and what an end is charged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date

@@ -4,8 +4,6 @@ The same holds of whole releases, for the questions that their strategies ask: s
 ``test_replay_on_neighbours``.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Iterator

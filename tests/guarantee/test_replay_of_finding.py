@@ -2,8 +2,6 @@
 depends on rows, and no answer moves further than was charged for.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Iterator

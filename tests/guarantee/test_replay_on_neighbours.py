@@ -4,8 +4,6 @@ The faults that this harness must catch are planted at the end. Every strategy g
 ``test_every_strategy_by_replay``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Releases of a secret sample, and of a table that outgrows the memory, replayed on neighbours."""
 
-from __future__ import annotations
-
 import random
 from itertools import islice
 from pathlib import Path

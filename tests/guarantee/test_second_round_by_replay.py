@@ -1,7 +1,5 @@
 """Rounds of pairs and triples of the default strategy: the same questions of neighbours, and all is spent."""
 
-from __future__ import annotations
-
 import random
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The exponential mechanism: its frequencies, and its exact privacy loss (hazard 9)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 from math import log

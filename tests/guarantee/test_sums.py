@@ -1,7 +1,5 @@
 """Sums by group: their sensitivity over all neighbours of small tables, replay on neighbours."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 from itertools import islice

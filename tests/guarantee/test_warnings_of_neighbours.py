@@ -4,8 +4,6 @@ A release of a misread table is recorded up to its pause. On a neighbour, with t
 command pauses with the same words, exit code and journal. Then it goes on to the same warnings in its bundle.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

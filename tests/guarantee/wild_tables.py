@@ -1,7 +1,5 @@
 """Tables as they come, with cells that no schema foresaw, their neighbours, and recorded releases of them."""
 
-from __future__ import annotations
-
 import csv
 import random
 from collections.abc import Iterable, Iterator, Mapping

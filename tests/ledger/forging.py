@@ -1,7 +1,5 @@
 """A ledger whose rows are put in place by somebody who knows how they are stored and hashed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

@@ -7,8 +7,6 @@ ledger that lets them in together is so read by all before any writes, and the r
 processes are scheduled. Where it lets them in one by one, the first waits in vain, and goes on alone.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import sys

@@ -1,7 +1,5 @@
 """Releases as they are made, with scales whose losses have a unit in common, so that the truth is known."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Reservations of a release of pure noise, of which ten fill a cap, and what tests ask of their account."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Releases with a delta beside rho and mu never come to more than the cap."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction

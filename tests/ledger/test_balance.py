@@ -1,7 +1,5 @@
 """An account by itself, without a ledger: its figures at their limits."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, fields, replace
 from datetime import date
 from fractions import Fraction

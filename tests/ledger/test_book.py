@@ -1,7 +1,5 @@
 """Rows by themselves: sums of whole tables and of parts against the cap, dates, second openings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The chain of a ledger's rows: hashes that are the same in every version, and every fault in words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

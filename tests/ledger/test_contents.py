@@ -1,7 +1,5 @@
 """The content of rows: what is read is what was written, and what makes no sense is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date

@@ -4,8 +4,6 @@ The truth is found by asking of every person there could be which releases hold 
 curator does when it loads a table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta

@@ -3,8 +3,6 @@
 Hazard 32.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the owner is told before a release that they may not expect."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction

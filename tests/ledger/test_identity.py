@@ -1,7 +1,5 @@
 """A table is known by what it is: its source, or a declared name, and never by a configuration's file."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import replace

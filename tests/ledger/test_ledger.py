@@ -1,7 +1,5 @@
 """The ledger refuses what exceeds a cap, and counts no less than what a release may have drawn."""
 
-from __future__ import annotations
-
 import sqlite3
 import stat
 from dataclasses import replace

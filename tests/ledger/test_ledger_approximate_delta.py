@@ -1,7 +1,5 @@
 """The ledger keeps what releases take of delta beside rho and mu, and opens what was written before."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Whatever is asked in whatever order, no person's releases ever reserve more than the cap allows."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace

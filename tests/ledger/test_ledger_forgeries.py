@@ -1,7 +1,5 @@
 """Rows that make no sense are refused, though whoever wrote them knew how to hash them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

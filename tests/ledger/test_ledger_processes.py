@@ -3,8 +3,6 @@
 Hazard 28. Races are in ``test_ledger_races``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -3,8 +3,6 @@
 Hazard 29. The processes are real ones; see ``racers``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

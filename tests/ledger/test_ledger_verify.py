@@ -1,7 +1,5 @@
 """A damaged ledger is refused rather than guessed at, and ``verify`` says all that is wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

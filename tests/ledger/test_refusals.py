@@ -1,7 +1,5 @@
 """A refusal says what was asked, what is left and what can be done, and nothing that doesn't hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction

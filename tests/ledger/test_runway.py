@@ -1,7 +1,5 @@
 """How long a cap lasts is what the ledger then does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction

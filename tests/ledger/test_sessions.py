@@ -1,7 +1,5 @@
 """A ledger that is kept open adds up only new rows, and still reads and compares all of them."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Where a ledger can't be kept it says so, in words without a password; whoever glances doesn't wait."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

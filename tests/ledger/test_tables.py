@@ -1,7 +1,5 @@
 """The ledger's tables: their form, the format that is read, and what a row is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@ By the chain alone: any bit of any field, any row removed, moved, doubled or put
 cell that was changed by somebody who knew to compute all hashes anew. And any bit of the SQLite file.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import Counter

@@ -1,7 +1,5 @@
 """An account that protected rows goes on protecting persons, and says of what came before only what holds."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The sentences about an account say what its figures say, at their limits too."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date

@@ -1,7 +1,5 @@
 """Belief propagation for one potential a clique of the tree, arrays in the tree's own order of axes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random small problems, and the explicit joint distribution that the engine must agree with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations

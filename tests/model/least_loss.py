@@ -1,7 +1,5 @@
 """The best table for some noisy counts, found on the explicit joint by independent solvers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

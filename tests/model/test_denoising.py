@@ -1,7 +1,5 @@
 """Denoising: nearer to the truth than the answer and the estimate, with many empty cells and without."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import ndtr

@@ -1,7 +1,5 @@
 """Elimination orders give the cliques they say, few cells, and the same on every machine."""
 
-from __future__ import annotations
-
 from itertools import combinations, permutations
 from math import exp, log, prod
 

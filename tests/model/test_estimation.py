@@ -7,11 +7,11 @@ import pytest
 
 from dpsynth.columns import measurement
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Measurement
+from dpsynth.columns.measurement import Measurement, estimated_total
 from dpsynth.model import FitOptions, estimate
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.factor import spread, sum_to
-from dpsynth.model.least_squares import estimated_total, targets
+from dpsynth.model.least_squares import targets
 from tests.examples import cases
 from tests.model.calibrated import marginals
 from tests.model.least_loss import least_loss

@@ -1,7 +1,5 @@
 """A tree of many columns grows pair by pair, and stays about as small as one that is made anew."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

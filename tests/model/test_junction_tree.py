@@ -1,7 +1,5 @@
 """Junction trees hold every clique, the cliques of a column hang together, and size is limited."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

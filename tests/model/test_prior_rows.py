@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Measurement
+from dpsynth.columns.measurement import Measurement, estimated_total
 from dpsynth.model import FitOptions, estimate
-from dpsynth.model.least_squares import estimated_total, one_way_logarithms, targets
+from dpsynth.model.least_squares import one_way_logarithms, targets
 from tests.examples import cases
 from tests.model.least_loss import combined_alone, design, penalised
 from tests.thinned import some

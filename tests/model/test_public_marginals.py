@@ -1,7 +1,5 @@
 """Models and tables agree with known marginals: exactly, and with as little else changed as may be."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Estimates raked to pairs: they have the pairs that are known, and the model's where none is."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A refined sample: near to the model's pairs and to answers beside it; groups, public columns and zeros."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

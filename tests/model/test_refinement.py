@@ -1,7 +1,5 @@
 """Refinement: nearer to the targets, the same on every machine, and nothing that is fixed or forbidden."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 

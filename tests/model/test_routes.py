@@ -1,7 +1,5 @@
 """Routes in a junction tree don't hang on the order of a set, which is another in every process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Measurement
+from dpsynth.columns.measurement import Measurement, estimated_total
 from dpsynth.model import FitOptions, estimate, refits
 from dpsynth.model.factor import sum_to
-from dpsynth.model.least_squares import estimated_total, one_way_logarithms, targets
+from dpsynth.model.least_squares import one_way_logarithms, targets
 from dpsynth.model.sampling import sample
 from tests.examples import cases
 from tests.model.least_loss import least_loss, penalised, possible

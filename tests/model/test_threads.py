@@ -1,7 +1,5 @@
 """Two threads do what one does, under the floating-point rules of the caller."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

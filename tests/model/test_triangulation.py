@@ -1,7 +1,5 @@
 """What one more clique would cost is known without building, and is never more than promised."""
 
-from __future__ import annotations
-
 from math import exp, log, prod
 
 import numpy as np

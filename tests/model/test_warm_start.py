@@ -2,8 +2,8 @@
 
 import pytest
 
+from dpsynth.columns.measurement import estimated_total
 from dpsynth.model import FitOptions, estimate
-from dpsynth.model.least_squares import estimated_total
 from tests.examples import cases
 from tests.model.least_loss import least_loss
 

@@ -1,7 +1,5 @@
 """The marginals of the exam: public, each once, within their bounds; and its place in the plan."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Errors that a plan foretells are those of the noise, and of releases; what it says of them is plain."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

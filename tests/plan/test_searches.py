@@ -1,7 +1,5 @@
 """What is to be found of columns: which keys say so, what it costs, and what contradicts it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Means and quantiles that are asked for: public facts decide how they are measured, within the budget."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cells that occur nowhere else, and the search for them in whatever a run leaves behind."""
 
-from __future__ import annotations
-
 import base64
 import io
 import struct

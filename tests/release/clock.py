@@ -1,7 +1,5 @@
 """A wall clock that a test sets, for whole processes and all that they start."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """Places to run releases in, for every suite of whole releases."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path

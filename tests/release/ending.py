@@ -4,8 +4,6 @@ TABLE is "config" for the source of the configuration, or "arrow" or "pandas" fo
 "success"; "failure", an error that quotes cells, or with Dask the death of its scheduler; or "kill".
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

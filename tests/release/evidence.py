@@ -1,7 +1,5 @@
 """What a release left behind, read and added up without the product's own code."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

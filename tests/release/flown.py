@@ -6,8 +6,6 @@ Arguments: the names of faults, in order. Each runs ``dpsynth run config.yaml`` 
 working directory through Prefect; a line on stdout, and the same one on stderr, tells its exit code.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import sys

@@ -1,7 +1,5 @@
 """Readings of a ledger that fetch only the rows that came since: a soak's ledger has tens of thousands."""
 
-from __future__ import annotations
-
 from sqlalchemy import Connection, select
 
 from dpsynth.ledger import store as tables

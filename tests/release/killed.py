@@ -1,7 +1,5 @@
 """What must hold of a release at every moment, and when it has ended, however often it was killed."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections import Counter

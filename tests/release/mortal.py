@@ -6,8 +6,6 @@ the other places are made here, around public functions: file operations, draws,
 What is planted, in ``FAULTS``, replaces parts of the product.
 """
 
-from __future__ import annotations
-
 import gc
 import io
 import json

@@ -1,7 +1,5 @@
 """``dpsynth serve`` under way in a place, and the API of the Prefect server that it started."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

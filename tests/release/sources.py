@@ -1,7 +1,5 @@
 """A table of texts in each form that a release reads rows from."""
 
-from __future__ import annotations
-
 import gzip
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Something that happens to a release as a step of it begins, through the product's own watcher of steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

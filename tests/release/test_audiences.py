@@ -1,7 +1,5 @@
 """Releases with audiences: the folders of all bundles appear at once, each made of its own answers alone."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

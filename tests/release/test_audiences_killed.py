@@ -1,7 +1,5 @@
 """A release for audiences dies of SIGKILL at any place: all bundles are there or none, for one charge."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Broken cells are no news at all, and a full account is told before the table is opened."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

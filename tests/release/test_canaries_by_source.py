@@ -1,7 +1,5 @@
 """No cell stays behind a release, from whatever source its rows come, by whatever engine, however it ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

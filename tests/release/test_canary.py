@@ -5,8 +5,6 @@ own server, in one Prefect home: a good one, failing ones, one terminated, one k
 left behind is then searched. Each kind of leak is planted too, and must be found.
 """
 
-from __future__ import annotations
-
 import os
 import pty
 import re

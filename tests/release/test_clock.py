@@ -3,8 +3,6 @@
 The clock is one that a test may set under way.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime

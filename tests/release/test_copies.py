@@ -5,8 +5,6 @@ of the copy, and whoever goes on: the ledger closes the release once, with the d
 and the other copy says why it publishes nothing.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -4,8 +4,6 @@ Whatever the instant: nothing is drawn twice, nothing reserved is lost sight of,
 next run finishes what this one could not.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -1,7 +1,5 @@
 """A release ends with the page of all releases of its name, and never fails because of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

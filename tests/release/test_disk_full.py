@@ -4,8 +4,6 @@ The disk is a real one: a file system of 12 MB that one process alone sees, and 
 file fills when the release passes a chosen place.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import shutil

@@ -5,8 +5,6 @@ another engine. Noise is of size none, and every choice is the best one, so that
 from exact counts.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping

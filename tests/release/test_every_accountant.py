@@ -1,7 +1,5 @@
 """A release under each accountant, and of each unit, keeps its promise and is verified by a recipient."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

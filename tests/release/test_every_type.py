@@ -1,7 +1,5 @@
 """One table with a column of every type: formats come back, and no cell reaches the schema."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The first release of a raw table: the configuration that a look at it writes, every guess accepted."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from importlib.util import find_spec

@@ -4,8 +4,6 @@ Hazard 52. A release that is killed leaves its folder behind, and a copy of a re
 elsewhere holds a second draw for one charge.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterator

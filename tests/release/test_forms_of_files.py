@@ -1,7 +1,5 @@
 """Releases of tables in other forms: rows are kept, and nothing is charged for a broken file."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A release that finds values promises what its journal adds up to, delta included, and the ledger knows."""
 
-from __future__ import annotations
-
 import json
 import re
 from fractions import Fraction

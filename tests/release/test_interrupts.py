@@ -1,7 +1,5 @@
 """A release that is interrupted ends with exit code 5 and says how to finish it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@ Hazards 16, 28, 30 and 39. The releases run in forks of one process (``mortal``)
 makes each of them cost a tenth of a second; they die by real signals.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import signal

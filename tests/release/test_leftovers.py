@@ -1,7 +1,5 @@
 """What other runs left among the bundles: the next run says what it found, and takes nothing for its own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A release that merges rare values: which ones follows from published answers, and rows have values."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -5,8 +5,6 @@ releases are real ones, at epsilon 1 and 10 000 rows, up to their warnings. Limi
 release of 10 000 at most; each misread here exceeds them by several standard deviations of the noise.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

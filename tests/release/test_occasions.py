@@ -1,7 +1,5 @@
 """An occasion is released once, whatever happens, and a period's release is about its rows alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A table counts in one account, whatever its configurations are called and whichever path leads to it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole releases in which hours, weekdays and months of a datetime are measured."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ It is asked for by its id, or ended; no schedule and no second run of its period
 makes it forget that it waits.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The schedules for a team, in prefect.yaml, are those of the configs, and run on a server with a worker."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Progress: shares for whoever watches, amounts on a terminal, nothing else anywhere."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import itertools

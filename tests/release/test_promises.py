@@ -1,7 +1,5 @@
 """What a release promises: the guarantee, the number of rows, and what the ledger remembers."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import itertools

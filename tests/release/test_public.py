@@ -1,7 +1,5 @@
 """Releases with a public table: refused in time, the same when resumed, and said so."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Releases with known marginals: not asked for, kept exactly, and said to be known."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

@@ -4,8 +4,6 @@ Hazards 16, 28, 30 and 39, on both databases. The instants are drawn with a seed
 whole length of a run; how many kills there were and what they cost is printed (``-s``).
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Releases of real tables, where the folder that DPSYNTH_DATA names holds them."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """A rehearsal runs every step on a made-up table: it reads no source, charges nothing, and looks like one."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A whole release: what it hands over, what it promises, and what it leaves alone."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

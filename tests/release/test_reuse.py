@@ -1,7 +1,5 @@
 """Releases that build on earlier ones: what they gain, what they cost, and that they go on as they began."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole releases under constraints: no file violates one, and a table that does says nothing."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

@@ -1,7 +1,5 @@
 """Releases of a secret sample: amplified, scaled, charged and refused; the same sample when resumed."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Callable

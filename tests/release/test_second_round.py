@@ -1,7 +1,5 @@
 """A release with pairs beside its tree: its rows are near to them, and so are tables by the model."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

@@ -3,8 +3,6 @@
 The clock is a test's own; Prefect's server, scheduler and runner are the real ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """A schedule cut short at any moment goes on from there; and each safeguard is needed, shown by its lack."""
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A release that a schedule began, and that pauses: Prefect shows why, and only its owner goes on with it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

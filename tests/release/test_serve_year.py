@@ -1,7 +1,5 @@
 """A year of monthly releases of the RAND table, by the config that is shipped: twelve, and no thirteenth."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What a release leaves in the ledger and in its journal when it ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """A short soak on both databases; ``make soak`` makes a long one."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

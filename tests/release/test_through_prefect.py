@@ -1,7 +1,5 @@
 """Releases through Prefect: what is checked before a server starts, what is said, and how runs are named."""
 
-from __future__ import annotations
-
 import io
 import re
 import sqlite3

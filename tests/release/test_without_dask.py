@@ -1,7 +1,5 @@
 """A release that is to be counted by Dask and can't be: one paragraph, the right code, nothing charged."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

@@ -1,7 +1,5 @@
 """Columns of a config, texts that they read, and the answers that a curator would give about them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache

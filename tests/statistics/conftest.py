@@ -1,7 +1,5 @@
 """Chance of a test."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

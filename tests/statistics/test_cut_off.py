@@ -1,7 +1,5 @@
 """The share of the rows that max_rows cuts off: its limits hold as often as is said, and so do its words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Limits of noisy shares hold the truth as often as they say, for either noise, and with a public total."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import exp, sqrt
 

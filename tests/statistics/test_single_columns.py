@@ -1,7 +1,5 @@
 """Every planted cause is warned of, and a healthy table is not, whatever the noise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil

@@ -1,7 +1,5 @@
 """Whether a public table's relations are believed: by a private question, and for next to nothing."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bundles of small releases, each made once."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A bundle is attacked by its public folder alone, with the noise that its manifest states."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

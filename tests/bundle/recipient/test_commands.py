@@ -1,7 +1,5 @@
 """The recipient's commands: what they print, their exit codes, and that they need the public folder alone."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

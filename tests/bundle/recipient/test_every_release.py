@@ -1,7 +1,5 @@
 """Bundles of every kind of release are verified, asked and extended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd

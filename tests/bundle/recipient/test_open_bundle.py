@@ -1,7 +1,5 @@
 """A bundle is opened by its public folder alone, and gives back what was published; others are refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

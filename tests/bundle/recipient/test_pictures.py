@@ -1,7 +1,5 @@
 """Pictures of a bundle show its own figures, under the owner's rules for questions, and run nothing."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from dataclasses import replace

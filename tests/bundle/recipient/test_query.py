@@ -1,7 +1,5 @@
 """Answers are those of brute force over all cells; what is refused is refused in one plain sentence."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """More rows follow the released table's targets, have what is given, and obey constraints, in any pieces."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Questions whose sets overlap with earlier ones are withheld where the owner says so, and only there."""
 
-from __future__ import annotations
-
 from math import isnan
 
 import pytest

@@ -1,7 +1,5 @@
 """A stranger finds any change of a bundle, and a bundle that contradicts itself, by its public folder."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Views of older disclosure control keep what they say, and a stranger finds where one doesn't."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter, defaultdict

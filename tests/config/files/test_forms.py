@@ -1,7 +1,5 @@
 """The same cell gives the same code from every form of file; what is no such file is one plain error."""
 
-from __future__ import annotations
-
 import bz2
 import datetime as dt
 import gzip

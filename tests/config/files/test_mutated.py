@@ -1,7 +1,5 @@
 """Workbooks and archives with wrong bytes in them end in rows or in one plain paragraph."""
 
-from __future__ import annotations
-
 import datetime as dt
 import random
 from collections import Counter

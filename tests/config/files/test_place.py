@@ -1,7 +1,5 @@
 """One file has one address, however it is spelt; and two files are never taken for one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Workbooks of Python values, and changes of their parts."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Columns made to look like those that bins of one width serve badly, and how well bins tell of a column."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

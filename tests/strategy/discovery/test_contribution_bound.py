@@ -1,7 +1,5 @@
 """The bound that is chosen has about the least error of all, on people with few rows and with heavy tails."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

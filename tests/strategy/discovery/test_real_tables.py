@@ -1,7 +1,5 @@
 """What private bins cost on real columns, beside bins of one width between the true ends."""
 
-from __future__ import annotations
-
 import os
 from fractions import Fraction
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Evidence that a release's own answers contradict: how little it counts then, and that it never harms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

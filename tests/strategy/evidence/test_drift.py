@@ -1,7 +1,5 @@
 """How far a table has moved, by noisy counts: what is chance, what is change, and what are other rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Which earlier releases serve as evidence, that they stay the same, and what is said of them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date

@@ -1,7 +1,5 @@
 """Earlier answers as evidence: over other groups, what they weigh, and where they may not go."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """What a bundle's file of noisy numbers gives back, and the files that it refuses."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

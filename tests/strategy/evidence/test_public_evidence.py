@@ -1,7 +1,5 @@
 """A public table as evidence: what it weighs by how few rows it has and how far off it is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A public table is counted as it is, and what is said of it is what was taken from it."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from itertools import combinations, pairwise

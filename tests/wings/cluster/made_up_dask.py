@@ -1,7 +1,5 @@
 """A client of Dask that is made up by the test, whose work this process does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace

@@ -3,8 +3,6 @@
 ``test_dask`` tries the same with real processes, mostly in slow tests.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from asyncio import CancelledError as LoopCancelled

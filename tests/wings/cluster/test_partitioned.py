@@ -1,7 +1,5 @@
 """Rows with many workers are coded, bounded and counted as by one process, whatever piece they come in."""
 
-from __future__ import annotations
-
 import pickle
 from functools import partial, reduce
 from pathlib import Path

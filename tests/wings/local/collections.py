@@ -1,7 +1,5 @@
 """Small collections for tests: a config, respondents with known records, and their reports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

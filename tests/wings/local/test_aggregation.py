@@ -1,7 +1,5 @@
 """Aggregation: from a folder of reports to a bundle, by the steps of any release, at no charge."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Contracts: what is asked follows from public facts, and keeps to epsilon."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

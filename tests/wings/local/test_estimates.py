@@ -1,7 +1,5 @@
 """Estimates from reports: unbiased, with the variance that is stated, for every protocol and way to ask."""
 
-from __future__ import annotations
-
 from math import sqrt
 from pathlib import Path
 

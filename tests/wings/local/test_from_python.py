@@ -1,7 +1,5 @@
 """Collections called in Python: the same code and the same promises as by the commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Pairs that are answered already: those worth their noise are held, as far as the model has room."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hostile reports: whatever a folder holds, it is counted and left out, and the sound reports are used."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

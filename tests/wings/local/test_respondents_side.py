@@ -1,7 +1,5 @@
 """The respondent's side: one report of a contract, whatever dies; and nothing raw in what leaves or stays."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Amplification by shuffling: held against exact divergences of small shuffles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """The ledger's page and its picture show what the ledger has, and show it as text."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import date

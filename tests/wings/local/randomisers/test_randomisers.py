@@ -1,7 +1,5 @@
 """Randomisers: their exact privacy loss by enumeration, their draws against it, and the choice among them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction

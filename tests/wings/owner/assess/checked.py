@@ -1,7 +1,5 @@
 """A small table, a config of it, and what a check of both finds."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Made-up tables in which persons repeat, by the form of what names them, and things that repeat."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A check finds each way in which a column is not read, and the config that it proposes reads it."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """``dpsynth check`` prints for its owner, below a warning, and leaves nothing but a mark that it was run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A look guesses types and bounds, rounds and withholds, and is no part of a release."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The figures of an evaluation against brute force, and what they find where something is wrong."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from decimal import Decimal

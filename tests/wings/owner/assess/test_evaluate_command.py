@@ -1,7 +1,5 @@
 """``dpsynth evaluate`` writes into ``private/`` alone, and tells nothing anywhere else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import stat

@@ -1,7 +1,5 @@
 """A check proposes the rules that the table keeps, and only those; in the config they load and hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import yaml

@@ -1,7 +1,5 @@
 """Whoever repeats is found by the values of a column, whatever its name; things that repeat are none."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from itertools import pairwise
 

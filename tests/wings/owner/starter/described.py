@@ -1,7 +1,5 @@
 """Descriptions of tables as other programs write them; small, made up, and public."""
 
-from __future__ import annotations
-
 from pydantic import TypeAdapter, ValidationError
 
 from dpsynth.columns.kinds import ColumnSpec

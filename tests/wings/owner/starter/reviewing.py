@@ -1,7 +1,5 @@
 """A starter as its reader would finish it."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 

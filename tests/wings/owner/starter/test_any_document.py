@@ -1,7 +1,5 @@
 """Whatever a description holds, it ends in a starter that loads or in one plain error."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

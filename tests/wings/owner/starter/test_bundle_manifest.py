@@ -1,7 +1,5 @@
 """The manifest of a release gives the next one the same columns, whatever was found and whatever declared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a description says stands in the starter, and nothing that it does not say."""
 
-from __future__ import annotations
-
 import json
 import os
 from decimal import Decimal

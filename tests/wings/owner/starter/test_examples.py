@@ -1,7 +1,5 @@
 """An example can be written into any folder, and never over anything."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """From a header alone: what it says, and not one cell more."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pyarrow as pa

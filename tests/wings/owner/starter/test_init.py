@@ -1,7 +1,5 @@
 """The command: what it reads, what it says, what it writes, and that nothing unreviewed is run."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Titles above a header, second headers and totals are found, proposed for review, and then not read."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

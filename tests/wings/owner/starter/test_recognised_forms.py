@@ -1,7 +1,5 @@
 """``init`` infers the form of a table from its name and its header, and writes it for review."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """What is written is read back as it was meant, and nothing unsure can be run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """Advanced and optimal composition: the formulas of the theorems to forty digits, each rounded up."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import mpmath

@@ -1,7 +1,5 @@
 """The accountants side by side count the delta of selections, and none says less than the truth."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Each attack succeeds where nothing is promised, and is held to the guarantee's bound by a release."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from math import exp, sqrt

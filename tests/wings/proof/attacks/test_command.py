@@ -1,7 +1,5 @@
 """``dpsynth attack`` on a config makes its table up: no source is opened, and nothing is charged."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Worlds of games, made by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Audits of whole configs: sound ones pass, and planted faults are found."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from itertools import product

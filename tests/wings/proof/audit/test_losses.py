@@ -1,7 +1,5 @@
 """Exact losses and costs of answers, against the whole distributions of the noise."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import inf, log, sqrt
 

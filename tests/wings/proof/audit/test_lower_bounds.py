@@ -1,7 +1,5 @@
 """Lower bounds never lie above the truth but by chance, and come near it with many releases."""
 
-from __future__ import annotations
-
 from math import exp, log
 
 import numpy as np

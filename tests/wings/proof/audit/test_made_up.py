@@ -1,7 +1,5 @@
 """Every neighbour of a made-up table differs from it in one unit."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime
 from itertools import islice

@@ -1,7 +1,5 @@
 """Attacks on the synthetic table alone: each finds a unit in an exact table, and none in an unrelated one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

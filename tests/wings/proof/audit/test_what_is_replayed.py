@@ -1,7 +1,5 @@
 """Audits of every kind of release: strategies, found domains, units, relations, noise, rules and sources."""
 
-from __future__ import annotations
-
 import gzip
 import sqlite3
 from collections.abc import Callable, Mapping

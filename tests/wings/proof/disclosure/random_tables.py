@@ -1,7 +1,5 @@
 """Random linked tables of counts, and what a reader can compute of the cells that are left out."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

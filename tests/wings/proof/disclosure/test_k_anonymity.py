@@ -1,7 +1,5 @@
 """What is kept is k-anonymous and l-diverse, with the least loss that any combination of levels has."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Rounded counts are multiples of the base, near the counts, the same each time, and right on average."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """No count that is left out can be computed from the counts that are shown."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
