@@ -16,7 +16,8 @@ import yaml
 from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import make_plan
-from dpsynth.strategy import STRATEGIES, strategy_of
+from dpsynth.strategy import strategy_of
+from dpsynth.testing import STRATEGIES
 
 ADULT = Path(__file__).resolve().parents[1] / "configs" / "adult.yaml"
 BY_NOISE = {

@@ -33,11 +33,18 @@ from dpsynth.columns.measurement import Estimates, Measurement
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import Workload
+from dpsynth.config.structure import METHODS
 from dpsynth.curator.table import Engine, PrivateTable
 from dpsynth.model import estimate
+from dpsynth.strategy import Strategy, strategy_of
 from dpsynth.strategy.strategy import Problem
 
 UNLIMITED = Fraction(10**9)
+
+STRATEGIES: dict[str, Strategy] = {
+    method.name: strategy_of(method.name) for method in METHODS.values() if not method.lists_cliques
+}
+"""Strategies that need no list of cliques, by the name of their method."""
 
 
 @dataclass

@@ -19,12 +19,11 @@ from dpsynth.curator.journal import Fence, Journal
 from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError, TakenOver
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
 from dpsynth.ledger.refusals import taken_over
+from dpsynth.pipeline.earlier_releases import Reused, earlier_releases
 from dpsynth.pipeline.inputs import Inputs, accept_source, check_public_table, inputs_of, is_locked
 from dpsynth.pipeline.measuring import accept_engine
 from dpsynth.pipeline.reservation import Occasion, occasion_of, reservation_of, table_of
 from dpsynth.pipeline.steps import Tell, silently
-from dpsynth.strategy.reuse_record import Reused
-from dpsynth.strategy.reuse_sources import earlier_releases
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Ledger, Reading

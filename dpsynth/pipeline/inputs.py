@@ -37,7 +37,7 @@ from dpsynth.model import Triangulation
 from dpsynth.pipeline.reservation import Occasion
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.strategy import Strategy, strategy_of
-from dpsynth.strategy.reuse_sources import PublicTable
+from dpsynth.strategy.public_table import PublicTable
 
 SECRET = "secret/"
 """Beginning of the names of Prefect's Secret blocks."""

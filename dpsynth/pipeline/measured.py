@@ -26,9 +26,9 @@ from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.model import Denoised, Expansion, estimate, posteriors
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.reused_answers import ReusedAnswers
+from dpsynth.pipeline.earlier_releases import Reused
 from dpsynth.statistics.cut_off import CutOff, Kept
-from dpsynth.strategy.reuse_record import PublicUse, Reused
-from dpsynth.strategy.reuse_sources import PublicTable
+from dpsynth.strategy.public_table import PublicTable, PublicUse
 from dpsynth.strategy.strategy import Selection
 
 

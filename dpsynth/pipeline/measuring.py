@@ -28,12 +28,13 @@ from dpsynth.model.estimation import Fit
 from dpsynth.model.measurement_file import Answered
 from dpsynth.model.rare_values import Ordered, rare_groups
 from dpsynth.model.reused_answers import MOST_BEFORE, discounted, within
+from dpsynth.pipeline.earlier_releases import answers_of, weighted_evidence
 from dpsynth.pipeline.inputs import Inputs, cells_of
 from dpsynth.pipeline.measured import NO_TIERS, Answers, EarlierTiers, Measured
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.strategy.discovery import contribution_bound, discover, noise_per_row
-from dpsynth.strategy.reuse_sources import answers_of, weighted_evidence, with_public_relations
+from dpsynth.strategy.public_table import with_public_relations
 from dpsynth.strategy.strategy import Problem
 from dpsynth.wing import Point
 

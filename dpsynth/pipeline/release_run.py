@@ -51,10 +51,10 @@ from dpsynth.config import CompiledSpec
 from dpsynth.config.files.place import is_part_of
 from dpsynth.curator.journal import Entry, Journal, is_paused
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, SourceError, StepFailed, TakenOver
+from dpsynth.pipeline.earlier_releases import Reused
 from dpsynth.pipeline.reservation import Occasion
 from dpsynth.pipeline.steps import Tell
 from dpsynth.plan.plan import Plan
-from dpsynth.strategy.reuse_record import Reused
 
 if TYPE_CHECKING:
     from dpsynth.ledger.balance import ReleaseEntry

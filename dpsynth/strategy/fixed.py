@@ -27,7 +27,7 @@ class Fixed:
     name = "fixed"
     max_cells = 50_000_000
 
-    def __init__(self, cliques: Iterable[Clique]) -> None:
+    def __init__(self, cliques: Iterable[Clique] = ()) -> None:
         self._listed = tuple(tuple(c) for c in cliques)
 
     def _cliques(self, domain: Domain, wanted: Iterable[Clique]) -> list[Clique]:

@@ -14,7 +14,7 @@ from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure, meas
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config.privacy import Accountant, Filter
 from dpsynth.config.privacy import Noise as Configured
-from dpsynth.strategy import STRATEGIES
+from dpsynth.testing import STRATEGIES
 
 NEIGHBOURS = [
     Neighbours("add_remove"),

@@ -20,7 +20,8 @@ from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, samplers
 from dpsynth.pipeline.spine import composed
 from dpsynth.plan.plan import Plan, make_plan
-from dpsynth.strategy import STRATEGIES, strategy_of
+from dpsynth.strategy import strategy_of
+from dpsynth.testing import STRATEGIES
 from dpsynth.wings.proof.audit.replay import observe
 from tests.guarantee.wild_tables import COLUMNS, LISTED, MAX_ROWS, SOUGHT, base_table, privacy_of, write
 from tests.thinned import some, thinned

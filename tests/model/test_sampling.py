@@ -15,8 +15,8 @@ from dpsynth.model.factor import spread
 from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
 from dpsynth.model.markov_random_field import ImpossibleEvidence
 from dpsynth.model.storage import load, save
-from dpsynth.strategy import STRATEGIES, strategy_of
-from dpsynth.testing import FakeDoor, problem_of
+from dpsynth.strategy import strategy_of
+from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
 from tests.examples import cases
 from tests.model.rounded_rows import counts, worst_rounding
 

@@ -9,7 +9,7 @@ from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.forecast import forecast
 from dpsynth.plan.plan import make_plan
-from dpsynth.strategy import STRATEGIES
+from dpsynth.testing import STRATEGIES
 
 LEDGER = "ledger: {url: 'sqlite:///spent.db', dataset: d}\n"
 

@@ -14,7 +14,7 @@ from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.model import load
 from dpsynth.pipeline.steps import Step
 from dpsynth.statistics.verdict import CONTRADICTION
-from dpsynth.strategy import STRATEGIES
+from dpsynth.testing import STRATEGIES
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.place import Place, Row, people, release

@@ -17,9 +17,9 @@ from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.model.junction_tree import junction_tree
-from dpsynth.strategy import STRATEGIES, allocation, auto, second_round
+from dpsynth.strategy import allocation, auto, second_round
 from dpsynth.strategy.second_round import later_distances, pairs_would_tell, tree_cells
-from dpsynth.testing import FakeDoor, problem_of
+from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
 from tests.examples import cases, examples
 from tests.strategy.drawn_pairs import forest
 from tests.thinned import some

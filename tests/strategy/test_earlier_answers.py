@@ -11,8 +11,8 @@ from dpsynth.accounting.measures import GDP
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Triangulation
-from dpsynth.strategy import STRATEGIES, auto
-from dpsynth.testing import FakeDoor, problem_of
+from dpsynth.strategy import auto
+from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
 from tests.thinned import some, thinned
 
 MINDFUL = ["auto", "aim", "one_shot", "privbayes"]

@@ -14,8 +14,8 @@ from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.config.structure import METHODS
 from dpsynth.model import Triangulation
-from dpsynth.strategy import STRATEGIES, strategy_of
-from dpsynth.testing import FakeDoor, problem_of
+from dpsynth.strategy import strategy_of
+from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
 from tests.examples import examples
 from tests.strategy.drawn_pairs import forest
 from tests.thinned import some

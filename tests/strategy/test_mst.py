@@ -9,8 +9,7 @@ import pytest
 
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
-from dpsynth.strategy import STRATEGIES
-from dpsynth.testing import FakeDoor, problem_of
+from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
 from tests.thinned import thinned
 
 MST = STRATEGIES["mst"]

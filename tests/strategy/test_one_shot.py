@@ -10,9 +10,8 @@ import pytest
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
-from dpsynth.strategy import STRATEGIES
 from dpsynth.strategy.one_shot import MOST_ASKED, added_distance
-from dpsynth.testing import FakeDoor, problem_of
+from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
 from tests.thinned import some
 
 ONE_SHOT = STRATEGIES["one_shot"]

@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Measurement
-from dpsynth.strategy.reuse_sources import PART, with_public_relations
+from dpsynth.strategy.public_table import PART, with_public_relations
 from dpsynth.testing import FakeDoor, problem_of
 
 DOMAIN = Domain({"a": 4, "b": 4, "c": 3, "d": 3})

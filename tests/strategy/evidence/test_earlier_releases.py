@@ -20,14 +20,15 @@ from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.model import LeastSquares
 from dpsynth.model.measurement_file import Answered
-from dpsynth.statistics.sources import Sources
-from dpsynth.strategy.reuse_record import EarlierRelease, Reused
-from dpsynth.strategy.reuse_sources import (
+from dpsynth.pipeline.earlier_releases import (
     MOST_PERIODS,
+    EarlierRelease,
+    Reused,
     answers_of,
     earlier_releases,
     weighted_evidence,
 )
+from dpsynth.statistics.sources import Sources
 from tests.bundle.conftest import write_bundle
 
 TODAY = date(2026, 5, 1)

@@ -12,8 +12,7 @@ from dpsynth.bundle.explanation import Words
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.errors import ConfigError
-from dpsynth.strategy.reuse_record import PublicUse
-from dpsynth.strategy.reuse_sources import PublicTable
+from dpsynth.strategy.public_table import PublicTable, PublicUse
 
 SEX, CITY, TYPE = (
     Column("sex", CategoryCodec(("F", "M"))),
