@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, get_args
 
-from dpsynth.bundle.csv_files import Library
+from dpsynth.bundle.row_files import Library
 from dpsynth.config import Spec
 from dpsynth.config.privacy import USUAL_DELTA, Ledger
 from dpsynth.errors import ConfigError, DpsynthError, Paused, nearest

@@ -17,19 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsynth.bundle import publication as audiences
-from dpsynth.bundle.csv_files import number_texts, write_csv
 from dpsynth.bundle.explanation import Words
 from dpsynth.bundle.manifest import MANIFEST, Manifest, manifest_text
 from dpsynth.bundle.pages import readme_text, report_html
 from dpsynth.bundle.publication import Publication
 from dpsynth.bundle.report_source import REPORT, report_source
+from dpsynth.bundle.row_files import number_texts, write_csv
 from dpsynth.bundle.row_source import save_row_source
 from dpsynth.bundle.signature import CHECKSUMS, SIGNATURE, SigningKey, checksums_text
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
 from dpsynth.model.measurement_file import write_measurements
-from dpsynth.statistics import exam, finer_quantiles
-from dpsynth.statistics.summed_means import sums_file
+from dpsynth.statistics import exam
+from dpsynth.statistics.measured_figures import FINER, SUMS, finer_counts_file, sums_file
 from dpsynth.wing import Point
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
@@ -101,14 +101,11 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         write_measurements(folder / file, (), told.answers, publication.columns, told.compression)
         yield file
     if publication.sums:
-        content = sums_file(publication.sums, {column.name: column for column in publication.columns})
-        _write_json(folder / "sums.json", content)
-        yield "sums.json"
+        _write_json(folder / SUMS, sums_file(publication.sums, publication.layout.modelled))
+        yield SUMS
     if publication.finer:
-        named = {column.name: column for column in publication.columns}
-        counts = finer_quantiles.finer_counts_file(publication.finer, named)
-        _write_json(folder / finer_quantiles.FILE, counts)
-        yield finer_quantiles.FILE
+        _write_json(folder / FINER, finer_counts_file(publication.finer, publication.layout.modelled))
+        yield FINER
     save(publication.model, folder / "model.npz")
     yield "model.npz"
     save_row_source(publication.rows, folder / "rows.npz")

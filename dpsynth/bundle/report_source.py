@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpsynth.bundle.csv_files import restore
 from dpsynth.bundle.manifest import MANIFEST, BundleRefused, Facts, Manifest, Statistic, read_values
+from dpsynth.bundle.row_files import restore
 from dpsynth.bundle.structure_tree import PairError
 from dpsynth.errors import ConfigError
 from dpsynth.statistics import exam

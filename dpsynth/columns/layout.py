@@ -113,6 +113,11 @@ class Layout:
         return {part.name: part for part in (*self.columns, *self.parts)}
 
     @cached_property
+    def modelled(self) -> Mapping[str, Column]:
+        """The columns of the model by name."""
+        return {column.name: column for column in self.columns}
+
+    @cached_property
     def parted(self) -> tuple[Parted, ...]:
         """The columns of moments of which parts are measured."""
         own = [part for part in self.parts if isinstance(part, Column)]

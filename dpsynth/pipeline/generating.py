@@ -41,8 +41,8 @@ from dpsynth.pipeline.measured import Measured
 from dpsynth.pipeline.steps import advanced
 from dpsynth.statistics.estimates import Unbiased
 from dpsynth.statistics.exam import Exam
+from dpsynth.statistics.measured_figures import tilts_of
 from dpsynth.statistics.sampled_estimates import SampledUnits
-from dpsynth.statistics.summed_means import tilts_of
 
 REPLICATES = 12
 """Number of refits to fresh noise, which give the errors of statistics by the model."""

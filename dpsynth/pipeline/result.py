@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dpsynth.accounting.events import Guarantee
-from dpsynth.bundle.csv_files import Library, frame_of
 from dpsynth.bundle.pages import InlinePage
 from dpsynth.bundle.publication import WithoutCurator
 from dpsynth.bundle.recipient import open_bundle
-from dpsynth.bundle.row_files import SyntheticTable
+from dpsynth.bundle.row_files import Library, SyntheticTable, frame_of
 from dpsynth.bundle.row_source import RowSource
 from dpsynth.errors import DpsynthError
 from dpsynth.figures import rounded_up

@@ -48,13 +48,12 @@ from dpsynth.columns.statistic_kinds import (
     Variance,
 )
 from dpsynth.figures import listed
-from dpsynth.statistics.counted_cells import CountedCells
-from dpsynth.statistics.counted_cells import condition_of as parts_of
-from dpsynth.statistics.estimates import LEAST_ROWS, NOISE_ONLY, NONE, Z95, Numbers
+from dpsynth.statistics.estimates import LEAST_ROWS, NOISE_ONLY, NONE, Z95, CountedCells, Numbers
 from dpsynth.statistics.group_figures import Estimate
 from dpsynth.statistics.grouped_counts import EVERY_ROW, GroupedCounts, Measure
+from dpsynth.statistics.grouped_counts import condition_of as parts_of
+from dpsynth.statistics.measured_figures import SummedGroups
 from dpsynth.statistics.sources import MeasuredFigures, Sources
-from dpsynth.statistics.summed_means import SummedGroups
 
 
 def cramers_v(counts: Numbers, cell_variance: float) -> float:

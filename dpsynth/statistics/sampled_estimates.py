@@ -17,8 +17,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from dpsynth.statistics.counted_cells import CountedCells
-from dpsynth.statistics.estimates import ALL, Z95, Counts, Numbers, Place
+from dpsynth.statistics.estimates import ALL, Z95, CountedCells, Counts, Numbers, Place
 
 
 @dataclass(frozen=True)

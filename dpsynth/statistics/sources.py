@@ -10,13 +10,18 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.columns.sums import FinerCounts, MeasuredSums
-from dpsynth.statistics.counted_cells import CountedCells, MeasuredCells, ModelCells, PublicCells
-from dpsynth.statistics.estimates import Marginals, Unbiased
-from dpsynth.statistics.examined_estimates import Distances, ExaminedCells
-from dpsynth.statistics.finer_quantiles import FinerQuantiles
+from dpsynth.statistics.estimates import (
+    CountedCells,
+    Marginals,
+    MeasuredCells,
+    ModelCells,
+    PublicCells,
+    Unbiased,
+)
+from dpsynth.statistics.exam import Distances, ExaminedCells
 from dpsynth.statistics.grouped_counts import Measure
+from dpsynth.statistics.measured_figures import FinerQuantiles, SummedGroups
 from dpsynth.statistics.sampled_estimates import SampledUnits, of_all_rows
-from dpsynth.statistics.summed_means import SummedGroups
 
 MeasuredFigures = SummedGroups | FinerQuantiles
 """Figures by group with a question of their own."""

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.bundle import csv_files
-from dpsynth.bundle.csv_files import csv_lines
+from dpsynth.bundle import row_files
+from dpsynth.bundle.row_files import csv_lines
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.layout import Layout
@@ -35,7 +35,7 @@ def test_columns_of_few_texts_are_joined_to_the_same_lines(
 ) -> None:
     made, rows = columns(sizes, 500), 500
     joined = b"".join(bytes(lines) for lines in csv_lines(made))
-    monkeypatch.setattr(csv_files, "_PARTS", 0)
+    monkeypatch.setattr(row_files, "_PARTS", 0)
     assert joined == b"".join(bytes(lines) for lines in csv_lines(made))
     read = list(csv.reader(io.StringIO(joined.decode(), newline="")))
     assert len(read) == rows and {len(row) for row in read} == {len(sizes)}

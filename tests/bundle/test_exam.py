@@ -14,8 +14,7 @@ from dpsynth.accounting.calibration import reach
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.measurement import Examined, NoisyDistances
 from dpsynth.plan.plan import exam_of
-from dpsynth.statistics.exam import Basis, Exam, distances_in
-from dpsynth.statistics.examined_estimates import Distance, ExaminedCells
+from dpsynth.statistics.exam import Basis, Distance, Exam, ExaminedCells, distances_in
 from dpsynth.statistics.group_figures import Contents, Estimate, Group, mean
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5, "e": 2})

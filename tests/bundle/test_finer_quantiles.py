@@ -13,8 +13,8 @@ from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import FinerCounts, Pieces
 from dpsynth.model import LeastSquares
-from dpsynth.statistics.finer_quantiles import FinerQuantiles, finer_counts_file, finer_counts_in
 from dpsynth.statistics.grouped_counts import Measure
+from dpsynth.statistics.measured_figures import FinerQuantiles, finer_counts_file, finer_counts_in
 
 MEDIAN = Measure("quantile")
 

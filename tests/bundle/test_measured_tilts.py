@@ -12,7 +12,7 @@ from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring, MeasuredSums
 from dpsynth.model import LeastSquares
-from dpsynth.statistics.summed_means import STEEPEST, tilts_of
+from dpsynth.statistics.measured_figures import STEEPEST, tilts_of
 
 SITE = Column("site", CategoryCodec(("A", "B", "C")), missing=False)
 COST = Column("cost", NumericCodec((0.0, 10.0, 100.0), 1, integer=False), missing=False)

@@ -13,8 +13,8 @@ from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring, MeasuredSums
 from dpsynth.model import LeastSquares
+from dpsynth.statistics.measured_figures import summed_means, sums_file
 from dpsynth.statistics.sources import Sources
-from dpsynth.statistics.summed_means import summed_means, sums_file
 from tests.bundle.requests import mean_of
 from tests.examples import cases
 

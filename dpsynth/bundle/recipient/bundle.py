@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dpsynth.bundle.csv_files import frame_of
 from dpsynth.bundle.manifest import MANIFEST, Manifest
 from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle
+from dpsynth.bundle.row_files import frame_of
 
 if TYPE_CHECKING:
     import pandas as pd

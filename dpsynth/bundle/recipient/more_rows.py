@@ -28,10 +28,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.bundle.csv_files import csv_header, csv_lines
 from dpsynth.bundle.recipient.opened import OpenedBundle
 from dpsynth.bundle.recipient.query import QuestionRefused, checked_condition
-from dpsynth.bundle.row_files import SUFFIXES, row_file
+from dpsynth.bundle.row_files import SUFFIXES, CsvFile, row_file
 from dpsynth.bundle.row_source import PIECE, RowSource
 from dpsynth.columns.column import Column
 from dpsynth.columns.expression import Call, Expression, Literal, Operand, Reader, Reference
@@ -39,20 +38,15 @@ from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules.grids import true_rows
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.model import ImpossibleEvidence
-from dpsynth.statistics.counted_cells import condition_of
+from dpsynth.statistics.grouped_counts import condition_of
 
 
 def print_rows(tables: Iterable[pa.Table], layout: Layout) -> None:
     """Write rows to standard output, as CSV, as long as somebody reads."""
-    out, begun = sys.stdout.buffer, False
+    out = CsvFile(sys.stdout.buffer, layout)
     try:
         for table in tables:
-            texts = layout.written(table)
-            if not begun:
-                out.write(csv_header(list(texts)))
-                begun = True
-            for lines in csv_lines(list(texts.values())):
-                out.write(lines)
+            out.write(table)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads has enough; what Python would still flush at its end goes nowhere.
@@ -176,7 +170,7 @@ def _having(wish: Wish, layout: Layout, table: pa.Table) -> NDArray[np.bool_]:
     """Rows of a table that have what is wished for, bool[rows]."""
     texts = layout.texts(table)
     found = np.ones(table.num_rows, dtype=np.bool_)
-    columns = {c.name: c for c in layout.columns}
+    columns = layout.modelled
     for name, mask in wish.codes.items():
         found &= mask[columns[name].encode(texts[columns[name].source])]
     if wish.formula is not None:
@@ -228,7 +222,7 @@ def wish_of(given: Given, bundle: OpenedBundle) -> Wish:
     pairs: list[tuple[Column, str]] = []
     formulas: list[Expression] = []
     if isinstance(given, Mapping):
-        columns = {c.name: c for c in layout.columns}
+        columns = layout.modelled
         for name, value in given.items():
             if name not in columns:
                 raise QuestionRefused(f"'{name}' is no column that the model holds: {', '.join(columns)}.")

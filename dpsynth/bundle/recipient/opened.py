@@ -2,15 +2,12 @@
 
 Invariant: nothing but the public folder is read, and nothing of it is trusted: a file that is damaged,
 missing or hostile is refused with one plain error.
-
-The measured counts of a bundle, reconciled: what can be said without the model.
-
-Invariant: estimates are linear in the bundle's own answers and in public counts, so they have no bias and an
-exact variance.
+Texts are those before ``neutralise``, whichever file they come from.
 """
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,16 +15,19 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from dpsynth.bundle.csv_files import frame_of, restore
 from dpsynth.bundle.manifest import MANIFEST, BundleRefused, Manifest, Statistic, manifest_text
 from dpsynth.bundle.pages import InlinePage
 from dpsynth.bundle.publication import file_of
 from dpsynth.bundle.report_source import REPORT, ReportSource, report_source
-from dpsynth.bundle.row_files import table_names
+from dpsynth.bundle.row_files import frame_of, restore, table_names
 from dpsynth.bundle.row_source import RowSource, load_row_source
-from dpsynth.columns.column import domain_of
+from dpsynth.columns.column import Column, codes_of, domain_of, each_once
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import Observation, PublicMarginals
@@ -37,11 +37,11 @@ from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.errors import ModelFileError
 from dpsynth.model import Expansion, LeastSquares, MarkovRandomField, load, public_counts
 from dpsynth.model.measurement_file import Answered, UnusableMeasurements, read_measurements
-from dpsynth.statistics import exam, finer_quantiles
+from dpsynth.statistics import exam
 from dpsynth.statistics.estimates import Unbiased
-from dpsynth.statistics.examined_estimates import Distance
+from dpsynth.statistics.exam import Distance
+from dpsynth.statistics.measured_figures import FINER, SUMS, finer_counts_in, sums_in, tilts_of
 from dpsynth.statistics.sources import Sources
-from dpsynth.statistics.summed_means import sums_in, tilts_of
 from dpsynth.statistics.verdict import Verdict
 from dpsynth.wing import Point
 
@@ -163,8 +163,7 @@ class OpenedBundle:
         if not self.sums:
             return self._rows_of_file
         layout = self._rows_of_file.layout
-        columns = {column.name: column for column in layout.columns}
-        tilts = tilts_of(self.sums, columns, self.model, self.measured, self.rules.named)
+        tilts = tilts_of(self.sums, layout.modelled, self.model, self.measured, self.rules.named)
         return replace(self._rows_of_file, layout=replace(layout, tilts=tilts))
 
     @cached_property
@@ -219,26 +218,23 @@ class OpenedBundle:
             sampled=self.facts.sampling,
         )
 
+    def _listed(self, name: str, read: Callable[[Any, Mapping[str, Column]], tuple[T, ...]]) -> tuple[T, ...]:
+        path = self.folder / name
+        if not path.is_file():
+            return ()
+        return self._read(
+            name, lambda: read(json.loads(path.read_text(encoding="utf-8")), self.layout.modelled)
+        )
+
     @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:
         """The noisy sums from which means were made; () where none was measured."""
-        path = self.folder / "sums.json"
-        if not path.is_file():
-            return ()
-        columns = {column.name: column for column in self.layout.columns}
-        return self._read(path.name, lambda: sums_in(json.loads(path.read_text(encoding="utf-8")), columns))
+        return self._listed(SUMS, sums_in)
 
     @cached_property
     def finer(self) -> tuple[FinerCounts, ...]:
         """The counts of pieces of bins from which quantiles were made; () where none was measured."""
-        path = self.folder / finer_quantiles.FILE
-        if not path.is_file():
-            return ()
-        columns = {column.name: column for column in self.layout.columns}
-        return self._read(
-            path.name,
-            lambda: finer_quantiles.finer_counts_in(json.loads(path.read_text(encoding="utf-8")), columns),
-        )
+        return self._listed(FINER, finer_counts_in)
 
     @cached_property
     def errors(self) -> pd.DataFrame:
@@ -291,8 +287,6 @@ class OpenedBundle:
     @cached_property
     def measurements(self) -> pd.DataFrame:
         """The noisy numbers as they stand in ``measurements.parquet``, a row a cell."""
-        import pyarrow.parquet as pq
-
         path = self.folder / "measurements.parquet"
         frame: pd.DataFrame = self._read(path.name, lambda: pq.read_table(path).to_pandas())
         return frame
@@ -300,8 +294,6 @@ class OpenedBundle:
     @cached_property
     def synthetic(self) -> pd.DataFrame:
         """The synthetic rows; of a bundle without a Parquet file, as pandas reads the CSV file."""
-        import pyarrow.parquet as pq
-
         path = self.folder / "synthetic.parquet"
         if path.exists():
             return self._read(path.name, lambda: frame_of(pq.read_table(path)))
@@ -346,3 +338,58 @@ def _read_csv(path: Path, figures: tuple[str, ...]) -> pd.DataFrame:
             frame[name] = restore(texts).to_pandas()
     frame.columns = restore(pa.array([str(n) for n in frame.columns], pa.string())).to_pylist()
     return frame
+
+
+def csv_texts(path: Path) -> Mapping[str, pa.StringArray]:
+    """The columns of a CSV file by name, all as texts; by its ending it is compressed.
+
+    Raises:
+        OSError, pa.ArrowException: it can't be read.
+    """
+    # An empty text in quotes and one without are the same.
+    header = pa.csv.read_csv(
+        path,
+        read_options=pa.csv.ReadOptions(autogenerate_column_names=True, block_size=1 << 26),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(
+            column_types={f"f{number}": pa.string() for number in range(_width(path))},
+            strings_can_be_null=False,
+        ),
+    )
+    names = [column[0].as_py() for column in header.columns]
+    cells = [restore(column.combine_chunks().slice(1)) for column in header.columns]
+    return dict(zip(restore(pa.array(names, pa.string())).to_pylist(), cells, strict=True))
+
+
+def _width(path: Path) -> int:
+    with pa.input_stream(str(path)) as file, io.TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
+        return text.readline().count(",") + 1
+
+
+def synthetic_texts(bundle: OpenedBundle) -> Mapping[str, pa.StringArray]:
+    """The synthetic table as it stands, or would stand, in synthetic.csv.
+
+    Raises:
+        BundleRefused: it can't be read.
+    """
+    folder = bundle.folder
+    try:
+        # A Parquet file or folder is the last.
+        path = folder / table_names(sorted(found.name for found in folder.iterdir()))[-1]
+        return bundle.layout.texts(pq.read_table(path)) if path.suffix == ".parquet" else csv_texts(path)
+    except (OSError, LookupError, ValueError, pa.ArrowException) as error:
+        raise BundleRefused(f"{folder}: the synthetic table is damaged ({type(error).__name__}).") from None
+
+
+def synthetic_codes(bundle: OpenedBundle) -> Mapping[str, NDArray[np.unsignedinteger]]:
+    """The codes of the synthetic rows, unsigned[rows] for each column that the model has.
+
+    Raises:
+        BundleRefused: the synthetic table can't be read, or lacks a column.
+    """
+    texts = synthetic_texts(bundle)
+    columns = bundle.layout.columns
+    missing = [column.source for column in columns if column.source not in texts]
+    if missing:
+        raise BundleRefused(f"{bundle.folder}: the synthetic table has no column {missing[0]}.")
+    return {column.name: each_once(partial(codes_of, column), texts[column.source]) for column in columns}

@@ -20,9 +20,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpsynth.bundle.recipient.opened import OpenedBundle
+from dpsynth.bundle.recipient.opened import OpenedBundle, synthetic_codes
 from dpsynth.bundle.recipient.query import Question, grouped_counts
-from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
 from dpsynth.bundle.report_source import ShownColumn
 from dpsynth.bundle.report_views import Bar, OneWayView, one_way_view
 from dpsynth.bundle.structure_tree import COLOURS, pair_view
@@ -160,7 +159,7 @@ def picture_of(bundle: OpenedBundle, columns: Sequence[str]) -> Picture:
     Raises:
         DpsynthError: a column is unknown, or there are too many of them.
     """
-    known = {column.name: column for column in bundle.rows.layout.columns}
+    known = bundle.rows.layout.modelled
     for name in columns:
         if name not in known:
             raise DpsynthError(f"'{name}' is no column that the model holds. Those are: {', '.join(known)}.")

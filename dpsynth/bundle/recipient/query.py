@@ -47,9 +47,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.bundle.csv_files import neutralise
-from dpsynth.bundle.recipient.opened import OpenedBundle
-from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
+from dpsynth.bundle.recipient.opened import OpenedBundle, synthetic_codes
+from dpsynth.bundle.row_files import neutralise
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Call, Expression, Literal, Reader, Reference
@@ -58,15 +57,16 @@ from dpsynth.columns.moment_parts import of_parts
 from dpsynth.columns.rules.rule import RuleRefused, check_condition
 from dpsynth.errors import ConfigError, DpsynthError, spelt_out
 from dpsynth.model import MarkovRandomField
-from dpsynth.statistics.counted_cells import (
+from dpsynth.statistics.estimates import HOLDS, ModelCells
+from dpsynth.statistics.group_figures import UNDEFINED, Estimate
+from dpsynth.statistics.grouped_counts import (
+    EVERY_ROW,
     Condition,
     ConditionRefused,
-    ModelCells,
+    GroupedCounts,
+    Measure,
     condition_of,
 )
-from dpsynth.statistics.estimates import HOLDS
-from dpsynth.statistics.group_figures import UNDEFINED, Estimate
-from dpsynth.statistics.grouped_counts import EVERY_ROW, GroupedCounts, Measure
 from dpsynth.statistics.sampled_estimates import of_all_rows
 from dpsynth.statistics.sources import MeasuredFigures
 
@@ -139,7 +139,7 @@ def question_in(text: str, layout: Layout) -> Question:
         reader.end()
     except ValueError as error:
         raise QuestionRefused(f"The question {error}. {_ADVICE}") from None
-    columns = {column.name: column for column in layout.columns}
+    columns = layout.modelled
     for name in by:
         _known(name, columns, "by")
     if len(set(by)) < len(by):
@@ -158,7 +158,7 @@ _ADVICE = (
 )
 
 
-def _measured(text: str, measured: Expression, layout: Layout, columns: dict[str, Column]) -> Question:
+def _measured(text: str, measured: Expression, layout: Layout, columns: Mapping[str, Column]) -> Question:
     if isinstance(measured, Reference) and measured.column in ("count", "share"):
         return Question(text, measured.column)
     if not isinstance(measured, Call):
@@ -198,7 +198,7 @@ def _level(operands: tuple[Expression, ...]) -> float:
     return float(value)
 
 
-def _known(name: str, columns: dict[str, Column], where: str) -> Column:
+def _known(name: str, columns: Mapping[str, Column], where: str) -> Column:
     if name in columns:
         return columns[name]
     close = get_close_matches(name, columns, n=1)
@@ -627,7 +627,7 @@ def _sets_of(bundle: OpenedBundle, codes: Codes, text: str) -> dict[Clique, _Set
         inside &= mask[codes[name]]
     for factor in where.factors:
         inside &= factor.most[tuple(codes[name] for name in factor.columns)] > 0
-    columns = {column.name: column for column in layout.columns}
+    columns = layout.modelled
     group = np.zeros(rows, np.int64)
     for name in question.by:
         group = group * columns[name].size + codes[name]

@@ -65,8 +65,7 @@ from dpsynth.bundle.manifest import (
     read_values,
     schema_faults,
 )
-from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle
-from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
+from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle, synthetic_codes
 from dpsynth.bundle.signature import (
     CHECKSUMS,
     SIGNATURE,
@@ -83,7 +82,7 @@ from dpsynth.columns.measurement import Examined, Kind, NoisyDistances, UnitsByR
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.statistics.exam import Basis, Exam
-from dpsynth.statistics.finer_quantiles import FILE as FINER
+from dpsynth.statistics.measured_figures import FINER, SUMS
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.verdict import Judged, Judgement, Verdict
 from dpsynth.wing import Point
@@ -93,8 +92,6 @@ if TYPE_CHECKING:
 
 
 MEASUREMENTS = "measurements.parquet"
-
-SUMS = "sums.json"
 
 _FILES = {"marginal": MEASUREMENTS, "count": MEASUREMENTS, "sums": SUMS, "finer counts": FINER}
 """The file with the answers to each kind of question."""
@@ -267,7 +264,7 @@ def _cut_off(bundle: OpenedBundle) -> tuple[CutOff | None, list[Fault]]:
 
 def _recomputed(bundle: OpenedBundle, stated: Verdict) -> Verdict:
     counts = {c: (values, sqrt(v)) for (c,), (values, v) in pooled_counts(bundle.answers.singles).items()}
-    columns = {column.name: column for column in bundle.layout.columns}
+    columns = bundle.layout.modelled
     codes = {
         name: np.bincount(found, minlength=columns[name].size)
         for name, found in synthetic_codes(bundle).items()

@@ -21,9 +21,8 @@ from typing import cast
 import pyarrow as pa
 
 from dpsynth.accounting.neighbours import protected
-from dpsynth.bundle.csv_files import neutralise
 from dpsynth.bundle.manifest import Facts, File, Manifest, Mechanism, StatedGuarantee
-from dpsynth.bundle.row_files import TABLE, table_names
+from dpsynth.bundle.row_files import TABLE, neutralise, table_names
 
 _OWN_TERMS = (
     "citeAs column extract field fileObject fileProperty fileSet format includes isLiveDataset jsonPath "

@@ -14,8 +14,8 @@ import pytest
 
 import dpsynth
 from dpsynth.bundle.recipient import Bundle
+from dpsynth.bundle.recipient.opened import synthetic_codes
 from dpsynth.bundle.recipient.pictures import _together
-from dpsynth.bundle.recipient.rows_as_text import synthetic_codes
 from dpsynth.errors import DpsynthError
 
 HOSTILE = "<script>a&b"

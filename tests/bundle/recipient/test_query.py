@@ -23,8 +23,8 @@ from dpsynth.columns.rules import Rules
 from dpsynth.columns.sums import FinerCounts, Pieces
 from dpsynth.errors import DpsynthError
 from dpsynth.model import LeastSquares
-from dpsynth.statistics.counted_cells import MeasuredCells, condition_of
-from dpsynth.statistics.grouped_counts import GroupedCounts, Measure
+from dpsynth.statistics.estimates import MeasuredCells
+from dpsynth.statistics.grouped_counts import GroupedCounts, Measure, condition_of
 from dpsynth.statistics.sources import Sources
 from tests.examples import cases, examples
 

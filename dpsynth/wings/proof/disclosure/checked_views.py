@@ -16,8 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.bundle.manifest import MANIFEST, KAnonymous, StatedViews
-from dpsynth.bundle.recipient.opened import OpenedBundle
-from dpsynth.bundle.recipient.rows_as_text import csv_texts, synthetic_codes, synthetic_texts
+from dpsynth.bundle.recipient.opened import OpenedBundle, csv_texts, synthetic_codes, synthetic_texts
 from dpsynth.wings.proof.disclosure.keys import MOST_CELLS, Rounding
 from dpsynth.wings.proof.disclosure.linked_tables import LinkedTables, number_of_cells
 from dpsynth.wings.proof.disclosure.suppression import small, too_narrow

@@ -1,18 +1,22 @@
-"""Means from measured sums: (bins' rows times offsets + sum of distances) / rows, with their intervals.
+"""Figures by group with a question of their own: means and sums from noisy sums, quantiles from finer counts.
 
-The interval is Fieller's (1954): all m for which the estimated sum less m times the estimated rows is within
-1.96 of its standard errors of zero. It holds for ratios of noisy numbers where a first-order error doesn't:
-where a group has few rows. Where the limit of a row may have cut off numbers of a wide bin, the standard
-error covers the unknown mean of what was cut off as well, by ``variance_of_unknown``.
+A mean is (bins' rows times offsets + sum of distances) / rows. Its interval is Fieller's (1954): all m for
+which the estimated sum less m times the estimated rows is within 1.96 of its standard errors of zero. It
+holds for ratios of noisy numbers where a first-order error doesn't: where a group has few rows. Where the
+limit of a row may have cut off numbers of a wide bin, the standard error covers the unknown mean of what was
+cut off as well, by ``variance_of_unknown``.
 
-Invariant: post-processing of noisy answers.
+A quantile is that of ``group_figures``, with pieces of bins in place of bins. Both say how many rows a bin
+has. With f the counts of the K pieces of a bin, of variance v each, and c the count of the bin, of variance
+V, the pieces are estimated by f + l (c - sum of f)/K with l = K v/(K v + V): they add up to the mean of both,
+weighted by precision. A sum of pieces with weights w, of mean m in a bin, is then the sum of (w - l m) f and
+of l m c over the bins. The two are independent, so its variance is that of both together.
 
-Slopes of densities inside bins, by which the synthetic table follows measured sums.
-
-The model knows how many rows of a group are in each bin. Inside a bin it gives every group the density of all
-rows. A measured mean of a group says more. So the densities of a group are tilted by a power, within bounds,
-with which the model's mean of the group becomes the measured one. If the measured mean is less precise than
-the mean by bins, the aim is the mean of both, weighted by precision.
+The synthetic table follows measured sums by slopes of the densities inside bins. The model knows how many
+rows of a group are in each bin, and gives every group the density of all rows inside it. So the densities of
+a group are tilted by a power, within bounds, with which the model's mean of the group becomes the measured
+one. If the measured mean is less precise than the mean by bins, the aim is the mean of both, weighted by
+precision.
 
 Invariant: post-processing of noisy answers. The same bundle gives the same tilts.
 """
@@ -26,10 +30,12 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.joint_density import Tilt, moved_steps
-from dpsynth.columns.sums import Centring, MeasuredSums, Steps, variance_of_unknown
+from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces, Steps, variance_of_unknown
+from dpsynth.statistics import group_figures
 from dpsynth.statistics.estimates import (
     HOLDS,
     LEAST_ERRORS,
@@ -40,8 +46,11 @@ from dpsynth.statistics.estimates import (
     Unbiased,
     of_two_cells,
 )
-from dpsynth.statistics.group_figures import Estimate
+from dpsynth.statistics.group_figures import Contents, Estimate, Group
 from dpsynth.statistics.grouped_counts import Measure
+
+SUMS, FINER = "sums.json", "finer_counts.json"
+"""The noisy sums and the noisy counts of pieces in a bundle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,14 +196,119 @@ def _fieller(rows: Numbers, spread: Numbers, crossed: Numbers, of_rows: float) -
     return (-z2 * crossed - root) / square, (-z2 * crossed + root) / square
 
 
-def sums_file(sums: Sequence[MeasuredSums], columns: Mapping[str, Column]) -> list[dict[str, object]]:
-    """The noisy sums as JSON values, each with all that a mean needs.
+@dataclass(frozen=True, eq=False)
+class FinerQuantiles:
+    """Quantiles of a column by group.
 
-    Args:
-        sums: the answers.
-        columns: the columns by name.
+    Attributes:
+        measured: the finer counts, whose clique ``direct`` covers.
+        column: the column.
+        direct: estimates of counts from the answers alone.
     """
-    return [_described(measured, columns[measured.column].codec.steps, columns) for measured in sums]
+
+    measured: FinerCounts
+    column: Column
+    direct: Unbiased
+    basis: str = "measured"
+    limits: str = HOLDS
+
+    def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
+        """A quantile of a group, and the estimated number of rows that it rests on."""
+        cells, every = self._cells[number], np.ones(self._bin.shape)
+        group = Group(cells, every, every, every, self._reach)
+        return group_figures.quantile(group, measure.level, self._contents), group.rows
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return len(self._cells)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        steps = self.column.codec.steps
+        assert steps is not None
+        return steps
+
+    @cached_property
+    def _bin(self) -> NDArray[np.intp]:
+        return self.measured.pieces.bin_of(self._steps)
+
+    @cached_property
+    def _number(self) -> NDArray[np.intp]:
+        return np.bincount(self._bin, minlength=self._steps.bins)
+
+    @cached_property
+    def _variances(self) -> tuple[float, float]:
+        """The covariance of two bins' counts in one group, and a count's variance less that."""
+        clique, bins = self.measured.clique, self._steps.bins
+        shape = self.direct.marginal(clique).shape
+        first = np.zeros(int(np.prod(shape)))
+        first[:bins] = 1.0
+        whole = self.direct.variance(clique, first.reshape(shape))
+        return of_two_cells(self.direct.cell_variance(clique), whole, bins)
+
+    @cached_property
+    def _trusted(self) -> Numbers:
+        """The weight l of each bin's own count."""
+        noise = self._number * self.measured.variance
+        return np.asarray(noise / (noise + sum(self._variances)))
+
+    @cached_property
+    def _cells(self) -> Numbers:
+        """Estimated rows of each piece, float64[groups, pieces]."""
+        pieces = self.measured.values.reshape(-1, len(self._bin)).astype(np.float64)
+        marginal = self.direct.marginal(self.measured.clique)
+        bins = marginal.reshape(-1, marginal.shape[-1])[:, : self._steps.bins]
+        own = np.add.reduceat(pieces, np.searchsorted(self._bin, np.arange(self._steps.bins)), axis=1)
+        missing = self._trusted * (bins - own) / self._number
+        return np.asarray(pieces + missing[:, self._bin])
+
+    def _reach(self, weights: Numbers) -> float:
+        """1.96 standard deviations of a weighted sum of a group's pieces."""
+        shared, own = self._variances
+        kept = self._trusted * np.bincount(self._bin, weights, self._steps.bins) / self._number
+        pieces = weights - kept[self._bin]
+        of_bins = own * float(kept @ kept) + shared * float(kept.sum()) ** 2
+        return Z95 * sqrt(max(self.measured.variance * float(pieces @ pieces) + of_bins, 0.0))
+
+    @cached_property
+    def _contents(self) -> Contents:
+        ends = (self.measured.pieces.array, self.measured.pieces.last(self._steps))
+        low, high = (self._steps.number(end.astype(np.float64)) for end in ends)
+        return Contents((low + high) / 2, (high - low) / 2, low, high)
+
+
+def _described(
+    measured: MeasuredSums | FinerCounts,
+    columns: Mapping[str, Column],
+    own: Mapping[str, object],
+    values: str,
+) -> dict[str, object]:
+    """An answer as JSON values, with all that a figure needs."""
+    steps = columns[measured.column].codec.steps
+    assert steps is not None
+    return {
+        "column": measured.column,
+        "by": list(measured.by),
+        "step": f"1e{steps.exponent}",
+        "origin": steps.origin,
+        **own,
+        "noise": measured.noise,
+        "scale": measured.scale,
+        "standard_deviation": measured.stddev,
+        "groups": [list(columns[name].labels) for name in measured.by],
+        values: measured.values.ravel().tolist(),
+    }
+
+
+def sums_file(sums: Sequence[MeasuredSums], columns: Mapping[str, Column]) -> list[dict[str, object]]:
+    """The noisy sums as JSON values, each with all that a mean needs."""
+    return [_described(m, columns, _centred(m, columns[m.column]), "sums") for m in sums]
+
+
+def _centred(measured: MeasuredSums, column: Column) -> dict[str, object]:
+    offsets = dict(zip(column.codec.labels, measured.centring.offsets, strict=True))
+    return {"offsets": offsets, "limit": measured.centring.limit}
 
 
 def sums_in(content: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]) -> tuple[MeasuredSums, ...]:
@@ -214,24 +328,32 @@ def sums_in(content: Sequence[Mapping[str, Any]], columns: Mapping[str, Column])
     return tuple(found)
 
 
-def _described(
-    measured: MeasuredSums, steps: Steps | None, columns: Mapping[str, Column]
-) -> dict[str, object]:
-    assert steps is not None
-    labels = columns[measured.column].codec.labels
-    return {
-        "column": measured.column,
-        "by": list(measured.by),
-        "step": f"1e{steps.exponent}",
-        "origin": steps.origin,
-        "offsets": dict(zip(labels, measured.centring.offsets, strict=True)),
-        "limit": measured.centring.limit,
-        "noise": measured.noise,
-        "scale": measured.scale,
-        "standard_deviation": measured.stddev,
-        "groups": [list(columns[name].labels) for name in measured.by],
-        "sums": measured.values.ravel().tolist(),
-    }
+def finer_counts_file(finer: Sequence[FinerCounts], columns: Mapping[str, Column]) -> list[dict[str, object]]:
+    """The finer counts as JSON values, each with all that a quantile needs."""
+    return [_described(m, columns, {"first": list(m.pieces.first)}, "counts") for m in finer]
+
+
+def finer_counts_in(
+    content: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]
+) -> tuple[FinerCounts, ...]:
+    """The finer counts of a bundle, read back from what ``finer_counts_file`` made.
+
+    Raises:
+        KeyError, TypeError, ValueError: the content is no such list, or of other columns.
+    """
+    found = []
+    for facts in content:
+        by, steps = tuple(facts["by"]), columns[facts["column"]].codec.steps
+        if steps is None:
+            raise ValueError("the column has no bins of numbers")
+        pieces = Pieces(tuple(int(step) for step in facts["first"]), steps.bins)
+        if pieces.first[-1] > steps.last or not set(steps.low.tolist()) <= set(pieces.first):
+            raise ValueError("the pieces are not those of the column's bins")
+        shape = (*(columns[name].size for name in by), len(pieces.first))
+        values = np.array(facts["counts"], dtype=np.int64).reshape(shape)
+        noise, scale = str(facts["noise"]), float(facts["scale"])
+        found.append(FinerCounts(str(facts["column"]), by, values, noise, scale, pieces))
+    return tuple(found)
 
 
 STEEPEST = 6.0
