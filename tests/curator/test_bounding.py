@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.neighbours import Neighbours
@@ -103,6 +103,7 @@ IDS = st.one_of(
 
 
 @given(st.lists(IDS, max_size=60), st.integers(1, 5))
+@example(["a", "b", "a", "a", "c", "a"], 2)
 @examples(200)
 def test_at_most_k_rows_of_each_person_are_kept_and_all_where_there_are_no_more(ids, max_rows):
     persons = codes_of(ids)
