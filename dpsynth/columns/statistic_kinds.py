@@ -12,7 +12,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from itertools import combinations
+from operator import or_
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import (
@@ -97,9 +99,9 @@ class Asked(Section):
     kind: ClassVar[str]
 
     @property
-    @abstractmethod
     def columns(self) -> Clique:
-        """The columns of the statistic."""
+        """The columns of the statistic; those that stand under its word, if nothing else is said."""
+        return getattr(self, self.kind)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -128,25 +130,23 @@ class Asked(Section):
         return {key: _plain(value) for key, value in found.items()}
 
 
-class Crosstab(Asked):
+class _Listed(Asked):
+    """A statistic of the columns that stand under its word."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        unrepeated(self.columns, self.kind)
+        return self
+
+
+class Crosstab(_Listed):
     """Counts over the combinations of some columns."""
 
     kind = "crosstab"
     crosstab: tuple[ColumnName, ...] = Field(description="One to four columns.", min_length=1, max_length=4)
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        unrepeated(self.crosstab, "crosstab")
-        return self
-
-    @property
-    def columns(self) -> Clique:
-        """The columns of the statistic."""
-        return self.crosstab
-
     @property
     def stated(self) -> None:
-        """None: it is its columns."""
         return
 
 
@@ -177,21 +177,18 @@ class Grouped(Asked):
     def columns(self) -> Clique:
         """The groups' columns, those that the rule alone names, then the column of numbers."""
         between = [] if self.where is None else [name for name in _named(self.where) if name != self.of]
-        return tuple(dict.fromkeys([*self.by, *between, *([] if self.of is None else [self.of])]))
+        return tuple(dict.fromkeys([*self.by, *between, *self.numbers]))
 
     @property
     def numbers(self) -> Clique:
-        """The column of numbers."""
         return () if self.of is None else (self.of,)
 
     @property
     def groups(self) -> Clique:
-        """The columns whose values make the groups."""
         return self.by
 
     @property
     def condition(self) -> str | None:
-        """The rule that the rows counted obey."""
         return self.where
 
 
@@ -210,7 +207,6 @@ class Count(Grouped):
 
     @property
     def of(self) -> None:
-        """None: rows."""
         return None
 
     @model_validator(mode="after")
@@ -220,16 +216,22 @@ class Count(Grouped):
         return self
 
 
-class Mean(Grouped):
-    """The mean of a column of numbers."""
-
-    kind = "mean"
-    mean: ColumnName = Field(description="A column of integers, numbers, booleans or integer categories.")
+class _OfNumbers(Grouped):
+    """A statistic of the column of numbers that stands under its word."""
 
     @property
     def of(self) -> str:
-        """The column of numbers."""
-        return self.mean
+        return getattr(self, self.kind)
+
+
+_NUMBERS = "A column of integers, numbers, booleans or integer categories."
+
+
+class Mean(_OfNumbers):
+    """The mean of a column of numbers."""
+
+    kind = "mean"
+    mean: ColumnName = Field(description=_NUMBERS)
 
     @property
     def stated(self) -> dict[str, object] | None:
@@ -237,31 +239,21 @@ class Mean(Grouped):
         return None if self.where is None and len(self.by) <= 1 else super().stated
 
 
-class Sum(Grouped):
+class Sum(_OfNumbers):
     """The sum of a column of numbers."""
 
     kind = "sum"
-    sum: ColumnName = Field(description="A column of integers, numbers, booleans or integer categories.")
-
-    @property
-    def of(self) -> str:
-        """The column of numbers."""
-        return self.sum
+    sum: ColumnName = Field(description=_NUMBERS)
 
 
-class Variance(Grouped):
+class Variance(_OfNumbers):
     """The variance of a column of numbers, and its root, the standard deviation."""
 
     kind = "variance"
-    variance: ColumnName = Field(description="A column of integers, numbers, booleans or integer categories.")
-
-    @property
-    def of(self) -> str:
-        """The column of numbers."""
-        return self.variance
+    variance: ColumnName = Field(description=_NUMBERS)
 
 
-class Quantiles(Grouped):
+class Quantiles(_OfNumbers):
     """Quantiles of a column of numbers."""
 
     kind = "quantiles"
@@ -271,13 +263,8 @@ class Quantiles(Grouped):
         description="Shares of the rows below each quantile. Left out: [0.25, 0.5, 0.75].",
     )
 
-    @property
-    def of(self) -> str:
-        """The column of numbers."""
-        return self.quantiles
 
-
-class _Matrix(Asked):
+class _Matrix(_Listed):
     """A number for each pair of some columns."""
 
     @property
@@ -292,19 +279,8 @@ class Correlation(_Matrix):
     kind = "correlation"
     correlation: tuple[ColumnName, ...] = Field(description="Two columns of numbers, or more.", min_length=2)
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        unrepeated(self.correlation, "correlation")
-        return self
-
-    @property
-    def columns(self) -> Clique:
-        """The columns of the statistic."""
-        return self.correlation
-
     @property
     def numbers(self) -> Clique:
-        """All columns."""
         return self.correlation
 
 
@@ -313,16 +289,6 @@ class Association(_Matrix):
 
     kind = "association"
     association: tuple[ColumnName, ...] = Field(description="Two columns, or more.", min_length=2)
-
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        unrepeated(self.association, "association")
-        return self
-
-    @property
-    def columns(self) -> Clique:
-        """The columns of the statistic."""
-        return self.association
 
 
 class Model(Asked):
@@ -382,15 +348,7 @@ if TYPE_CHECKING:
     Statistic = Crosstab | Count | Mean | Sum | Variance | Quantiles | Correlation | Association | Model
 else:
     Statistic = Annotated[
-        Annotated[Crosstab, Tag("@crosstab")]
-        | Annotated[Count, Tag("@count")]
-        | Annotated[Mean, Tag("@mean")]
-        | Annotated[Sum, Tag("@sum")]
-        | Annotated[Variance, Tag("@variance")]
-        | Annotated[Quantiles, Tag("@quantiles")]
-        | Annotated[Correlation, Tag("@correlation")]
-        | Annotated[Association, Tag("@association")]
-        | Annotated[Model, Tag("@model")],
+        reduce(or_, (Annotated[kind, Tag(f"@{word}")] for word, kind in KINDS.items())),
         Discriminator(_kind),
         BeforeValidator(_with_kind),
     ]

@@ -58,157 +58,44 @@ from dpsynth.ledger.refusals import (
 from dpsynth.ledger.store import Store, Stored
 
 
-class Page:
-    """The ledger as it is read or changed: its rows, and the accounts that they add up to."""
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One reading of the ledger: its name, its rows as stored, and the accounts that they add up to.
 
-    def __init__(self, connection: Connection | None, rows: list[Row], book: Book) -> None:
-        """Open the book of these rows."""
-        self._connection = connection
-        self.rows = rows
-        self.book = book
+    Attributes:
+        connection: that of the transaction in which the ledger is changed; None where it is only read.
+    """
+
+    name: str
+    rows: list[Row]
+    book: Book
+    connection: Connection | None = None
 
     def add(self, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, object]) -> None:
         """Add a row, to the database too."""
-        assert self._connection is not None
+        assert self.connection is not None
         last = self.rows[-1] if self.rows else None
-        row = tables.append(self._connection, last, kind, dataset, release_id, content)
+        row = tables.append(self.connection, last, kind, dataset, release_id, content)
         self.book.enter(row)
         self.rows.append(row)
 
+    def recorded(self, release_id: str) -> ReleaseEntry:
+        """The entry of a release; DpsynthError where it was never reserved."""
+        found = self.release(release_id)
+        if found is None:
+            raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self.name}.")
+        return found
 
-@dataclass(frozen=True)
-class _Checked:
-    """Committed rows without a fault, their fields, and their accounts; none of them is changed."""
-
-    stored: Sequence[Fields]
-    rows: Sequence[Row]
-    book: Book
-
-
-class Sessions:
-    """Sessions of a ledger, each for one reading or one change; no connection is kept in between.
-
-    Each reads all rows. Those that are equal to the rows of the session before aren't hashed and added up
-    again, so that a run of a release pays for that once, however long its ledger is.
-    """
-
-    def __init__(self, store: Store, head: Path | None) -> None:
-        """Name a ledger and its head file, if one is kept. Neither is opened."""
-        self._store = store
-        self._head = head
-        self._checked = _Checked([], [], Book())
-
-    def reading(self, *, checking_head: bool = True) -> Page:
-        """The ledger to be read, checked against its head file if ``checking_head``.
-
-        Others wait only while the rows are fetched, not while they are checked and added up.
-        """
-        if not self._store.exists:
-            self.refuse_if_lost()
-            return Page(None, [], Book())
-        with ExitStack() as stack:
-            head, lines = None, list[bytes]()
-            with self._store.transaction() as connection:
-                stored = self._stored(connection)
-                if self._head is not None and checking_head and (stored.rows or self._head.exists()):
-                    head = stack.enter_context(HeadFile(self._head, create=False))
-                    # Later lines may name later rows.
-                    lines = head.lines()
-            page = self._page(None, stored)
-            if head is not None:
-                self.refuse(next(head.problems(page.rows, lines), None))
-            return page
-
-    @contextmanager
-    def changing(self, *, create: bool = False) -> Iterator[Page]:
-        """The ledger to be changed: committed if no error leaves the block, then noted in the head file."""
-        if not create and not self._store.exists:
-            self.refuse_if_lost()
-            yield Page(None, [], Book())
-            return
-        with ExitStack() as stack:
-            head = None
-            with self._store.transaction() as connection:
-                page = self._page(connection, self._stored(connection, create=create))
-                if self._head is not None:
-                    head = stack.enter_context(HeadFile(self._head, create=not page.rows))
-                    self.refuse(next(head.problems(page.rows, head.lines()), None))
-                    # What was committed before must be known elsewhere before anything comes on top of it.
-                    head.add(page.rows)
-                yield page
-            if head is not None:
-                # The rows are committed already: the next session adds the line that can't be added now.
-                with suppress(ConfigError):
-                    head.add(page.rows)
-
-    def _stored(self, connection: Connection, *, create: bool = False) -> Stored:
-        if tables.present(connection, self._store.name, own_file=self._store.own_file):
-            return tables.stored(connection)
-        if create:
-            tables.make(connection)
-        return Stored([], 0, FIRST)
-
-    def _page(self, connection: Connection | None, stored: Stored) -> Page:
-        before = self._checked
-        known = len(before.rows)
-        if stored.rows[:known] != before.stored:
-            before, known = _Checked([], [], Book()), 0
-        rows = [*before.rows, *(Row(*fields) for fields in stored.rows[known:])]
-        self.refuse(next(broken_links(rows, stored.counted, stored.hashed, known), None))
-        book = before.book.copy()
-        for row in rows[known:]:
-            try:
-                book.enter(row)
-            except InvalidRow as error:
-                raise damaged(self._store.name, str(error)) from error
-        self._checked = _Checked(stored.rows, rows, book)
-        return Page(connection, list(rows), book.copy())
-
-    def against_head(self, rows: Sequence[Row]) -> list[str]:
-        """The contradictions between the head file and the rows, in words."""
-        if self._head is None or not (rows or self._head.exists()):
-            return []
-        try:
-            with HeadFile(self._head, create=False) as head:
-                return list(head.problems(rows, head.lines()))
-        except ConfigError as error:
-            return [str(error)]
-
-    @property
-    def lost(self) -> bool:
-        """True if there is no ledger, but its head file.
-
-        The head file is looked for first. Another process may make both meanwhile, the ledger before that.
-        """
-        return self._head is not None and self._head.exists() and not self._store.exists
-
-    def refuse_if_lost(self) -> None:
-        """ConfigError where there is no ledger, but its head file names rows."""
-        if self._head is not None and self.lost:
-            with HeadFile(self._head, create=False) as head:
-                self.refuse(next(head.problems([], head.lines()), None))
-
-    def refuse(self, problem: str | None) -> None:
-        """ConfigError of a problem, if there is one."""
-        if problem is not None:
-            raise damaged(self._store.name, problem)
-
-
-def damaged(name: str, problem: str) -> ConfigError:
-    """The error of a damaged ledger; the problem begins with the number of its row."""
-    return ConfigError(
-        f"The ledger {name} is damaged at {problem}. Restore it from a copy that has every release in it; "
-        "dpsynth ledger verify says all that is wrong."
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """One reading of the ledger: its name, its rows as stored, and the accounts that they add up to."""
-
-    name: str
-    rows: Sequence[Row]
-    book: Book
+    def account(self, dataset: str, what: str = "cap") -> Balance:
+        """A dataset's account; ConfigError where the ledger has none of it, whose ``what`` was to change."""
+        found = self.balance(dataset)
+        if found is None:
+            names = ", ".join(f"'{a.dataset}'" for a in self.balances()) or "none"
+            raise ConfigError(
+                f"The ledger {self.name} has no dataset '{dataset}'; it has: {names}. A new dataset's "
+                f"{what} is that of the config of its first release."
+            )
+        return found
 
     def balance(self, dataset: str) -> Balance | None:
         """A dataset's account, or None where the ledger has none of it."""
@@ -287,6 +174,132 @@ def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:
     wanted = (entry.release, entry.occasion, entry.part)
     same = (r for r in account.releases if (r.release, r.occasion, r.part) == wanted)
     return next((r for r in same if r.state != "abandoned"), None)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Committed rows without a fault, their fields, and their accounts; none of them is changed."""
+
+    stored: Sequence[Fields]
+    rows: Sequence[Row]
+    book: Book
+
+
+class Sessions:
+    """Sessions of a ledger, each for one reading or one change; no connection is kept in between.
+
+    Each reads all rows. Those that are equal to the rows of the session before aren't hashed and added up
+    again, so that a run of a release pays for that once, however long its ledger is.
+    """
+
+    def __init__(self, store: Store, head: Path | None) -> None:
+        """Name a ledger and its head file, if one is kept. Neither is opened."""
+        self._store = store
+        self._head = head
+        self._checked = _Checked([], [], Book())
+
+    def reading(self, *, checking_head: bool = True) -> Reading:
+        """The ledger to be read, checked against its head file if ``checking_head``.
+
+        Others wait only while the rows are fetched, not while they are checked and added up.
+        """
+        if not self._store.exists:
+            self.refuse_if_lost()
+            return Reading(self._store.name, [], Book())
+        with ExitStack() as stack:
+            head, lines = None, list[bytes]()
+            with self._store.transaction() as connection:
+                stored = self._stored(connection)
+                if self._head is not None and checking_head and (stored.rows or self._head.exists()):
+                    head = stack.enter_context(HeadFile(self._head, create=False))
+                    # Later lines may name later rows.
+                    lines = head.lines()
+            page = self._page(None, stored)
+            if head is not None:
+                self.refuse(next(head.problems(page.rows, lines), None))
+            return page
+
+    @contextmanager
+    def changing(self, *, create: bool = False) -> Iterator[Reading]:
+        """The ledger to be changed: committed if no error leaves the block, then noted in the head file."""
+        if not create and not self._store.exists:
+            self.refuse_if_lost()
+            yield Reading(self._store.name, [], Book())
+            return
+        with ExitStack() as stack:
+            head = None
+            with self._store.transaction() as connection:
+                page = self._page(connection, self._stored(connection, create=create))
+                if self._head is not None:
+                    head = stack.enter_context(HeadFile(self._head, create=not page.rows))
+                    self.refuse(next(head.problems(page.rows, head.lines()), None))
+                    # What was committed before must be known elsewhere before anything comes on top of it.
+                    head.add(page.rows)
+                yield page
+            if head is not None:
+                # The rows are committed already: the next session adds the line that can't be added now.
+                with suppress(ConfigError):
+                    head.add(page.rows)
+
+    def _stored(self, connection: Connection, *, create: bool = False) -> Stored:
+        if tables.present(connection, self._store.name, own_file=self._store.own_file):
+            return tables.stored(connection)
+        if create:
+            tables.make(connection)
+        return Stored([], 0, FIRST)
+
+    def _page(self, connection: Connection | None, stored: Stored) -> Reading:
+        before = self._checked
+        known = len(before.rows)
+        if stored.rows[:known] != before.stored:
+            before, known = _Checked([], [], Book()), 0
+        rows = [*before.rows, *(Row(*fields) for fields in stored.rows[known:])]
+        self.refuse(next(broken_links(rows, stored.counted, stored.hashed, known), None))
+        book = before.book.copy()
+        for row in rows[known:]:
+            try:
+                book.enter(row)
+            except InvalidRow as error:
+                raise damaged(self._store.name, str(error)) from error
+        self._checked = _Checked(stored.rows, rows, book)
+        return Reading(self._store.name, list(rows), book.copy(), connection)
+
+    def against_head(self, rows: Sequence[Row]) -> list[str]:
+        """The contradictions between the head file and the rows, in words."""
+        if self._head is None or not (rows or self._head.exists()):
+            return []
+        try:
+            with HeadFile(self._head, create=False) as head:
+                return list(head.problems(rows, head.lines()))
+        except ConfigError as error:
+            return [str(error)]
+
+    @property
+    def lost(self) -> bool:
+        """True if there is no ledger, but its head file.
+
+        The head file is looked for first. Another process may make both meanwhile, the ledger before that.
+        """
+        return self._head is not None and self._head.exists() and not self._store.exists
+
+    def refuse_if_lost(self) -> None:
+        """ConfigError where there is no ledger, but its head file names rows."""
+        if self._head is not None and self.lost:
+            with HeadFile(self._head, create=False) as head:
+                self.refuse(next(head.problems([], head.lines()), None))
+
+    def refuse(self, problem: str | None) -> None:
+        """ConfigError of a problem, if there is one."""
+        if problem is not None:
+            raise damaged(self._store.name, problem)
+
+
+def damaged(name: str, problem: str) -> ConfigError:
+    """The error of a damaged ledger; the problem begins with the number of its row."""
+    return ConfigError(
+        f"The ledger {name} is damaged at {problem}. Restore it from a copy that has every release in it; "
+        "dpsynth ledger verify says all that is wrong."
+    )
 
 
 __all__ = ["Balance", "Ledger", "ReleaseEntry", "Reservation", "Row", "State", "Verified"]
@@ -374,17 +387,14 @@ class Ledger:
         self._sessions.refuse_if_lost()
         self._store.create()
         with self._sessions.changing(create=True) as page:
-            now = self._as_read(page)
-            entry = now.named(entry)
-            if stands := now.standing(entry):
+            entry = page.named(entry)
+            if stands := page.standing(entry):
                 return stands
-            if page.book.balance(entry.dataset) is None:
+            if page.balance(entry.dataset) is None:
                 opened = first_balance(entry, tables.today())
                 page.add("dataset", entry.dataset, None, contents.of_dataset(entry, opened.approximate_share))
             page.add("reserved", entry.dataset, entry.release_id, contents.of_reservation(entry))
-            made = page.book.release(entry.release_id)
-            assert made is not None
-            return made
+            return page.recorded(entry.release_id)
 
     def take(self, release_id: str, holder: str) -> ReleaseEntry:
         """Make another run the holder of a release.
@@ -395,12 +405,12 @@ class Ledger:
             ConfigError: the ledger can't be used.
         """
         with self._sessions.changing() as page:
-            recorded = self._recorded(release_id, page)
+            recorded = page.recorded(release_id)
             if recorded.state != "reserved":
                 raise taken_over(release_id, recorded.state)
             if recorded.holder != holder:
                 page.add("resumed", recorded.dataset, release_id, contents.of_resumption(holder))
-            return self._recorded(release_id, page)
+            return page.recorded(release_id)
 
     def check_holder(self, release_id: str, holder: str) -> None:
         """Check that a run is still the holder of a release; one row is read, not the chain.
@@ -508,16 +518,14 @@ class Ledger:
         """
         reason = check_reason(reason, "a cap")
         with self._sessions.changing() as page:
-            account = self._account(dataset, page, "cap")
+            account = page.account(dataset, "cap")
             share = account.approximate_share if approximate_share is None else approximate_share
             check_cap(cap, account, share)
             last = account.caps[-1]
             if (last.cap, last.approximate_share, last.reason) == (cap, share, reason):
                 return account
             page.add("cap", dataset, None, contents.of_cap(cap, share, reason))
-            changed = page.book.balance(dataset)
-            assert changed is not None
-            return changed
+            return page.account(dataset)
 
     def change_unit(self, dataset: str, near: Neighbours, most_rows: int | None, reason: str) -> Balance:
         """Go on with persons in an account that protected rows, for a reason that stays on record.
@@ -535,33 +543,18 @@ class Ledger:
         """
         reason = check_reason(reason, "a unit")
         with self._sessions.changing() as page:
-            account = self._account(dataset, page, "unit")
+            account = page.account(dataset, "unit")
             last = account.changed
-            if last is not None and (last.unit, last.most_rows, last.reason) == (
-                near.unit,
-                most_rows,
-                reason,
-            ):
+            asked = (near.unit, most_rows, reason)
+            if last is not None and (last.unit, last.most_rows, last.reason) == asked:
                 return account
             check_unit(near, most_rows, account)
             page.add("unit", dataset, None, contents.of_unit(near.unit, most_rows, reason))
-            changed = page.book.balance(dataset)
-            assert changed is not None
-            return changed
-
-    def _account(self, dataset: str, page: Page, what: str) -> Balance:
-        account = page.book.balance(dataset)
-        if account is None:
-            recorded = ", ".join(f"'{a.dataset}'" for a in page.book.balances()) or "none"
-            raise ConfigError(
-                f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {recorded}. A new "
-                f"dataset's {what} is that of the config of its first release."
-            )
-        return account
+            return page.account(dataset)
 
     def read(self) -> Reading:
         """The ledger as it is now, for several questions; ConfigError as ``balance``."""
-        return self._as_read(self._sessions.reading())
+        return self._sessions.reading()
 
     def balance(self, dataset: str) -> Balance | None:
         """A dataset's account, or None where the ledger has none of it.
@@ -626,19 +619,10 @@ class Ledger:
         return Verified(len(rows), last, tuple(dict.fromkeys(problems)))
 
     @contextmanager
-    def _ending(self, release_id: str) -> Iterator[tuple[Page, ReleaseEntry]]:
+    def _ending(self, release_id: str) -> Iterator[tuple[Reading, ReleaseEntry]]:
         """The ledger and a release that is to end; an error says that its reservation stands."""
         try:
             with self._sessions.changing() as page:
-                yield page, self._recorded(release_id, page)
+                yield page, page.recorded(release_id)
         except ConfigError as error:
             raise DpsynthError(f"{error} What release {release_id} reserved stays reserved.") from error
-
-    def _as_read(self, page: Page) -> Reading:
-        return Reading(self.name, page.rows, page.book)
-
-    def _recorded(self, release_id: str, page: Page) -> ReleaseEntry:
-        recorded = page.book.release(release_id)
-        if recorded is None:
-            raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self.name}.")
-        return recorded

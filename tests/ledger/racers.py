@@ -24,7 +24,7 @@ from dpsynth.accounting.measures import PURE
 from dpsynth.errors import BudgetRefused, DpsynthError
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger.balance import Reservation
-from dpsynth.ledger.ledger import Ledger, Page
+from dpsynth.ledger.ledger import Ledger, Reading
 
 Job = dict[str, Any]
 
@@ -72,9 +72,9 @@ def outcome(job: Job, number: int, racer: int) -> str:
 @contextmanager
 def writing_after(all_read: Barrier, patience: float) -> Iterator[None]:
     """The first row of a block is added once all processes have read the ledger, or nobody else can."""
-    add, waited = Page.add, False
+    add, waited = Reading.add, False
 
-    def patient(page: Page, *row: Any) -> None:
+    def patient(page: Reading, *row: Any) -> None:
         nonlocal waited
         if not waited:
             waited = True
@@ -82,7 +82,7 @@ def writing_after(all_read: Barrier, patience: float) -> Iterator[None]:
                 all_read.wait(patience)
         add(page, *row)
 
-    with mock.patch.object(Page, "add", patient):
+    with mock.patch.object(Reading, "add", patient):
         yield
 
 
