@@ -171,7 +171,6 @@ class GaussianNoise(Noise):
     mu_by_rho = False
 
     def variance(self, scale: float) -> float:
-        """sigma^2."""
         return scale**2
 
     def mean_absolute_error(self, scale: float) -> float:
@@ -183,7 +182,6 @@ class GaussianNoise(Noise):
         return -NormalDist().inv_cdf(chance / cells)
 
     def moved(self, l1: int, l2_squared: int) -> str:
-        """The L2 distance."""
         return f"L2 distance of counts at most {sqrt(l2_squared):.6g}"
 
     def within(self, price: Fraction, measure: Measure, l1: int, l2_squared: int) -> GaussianEvent:
@@ -205,12 +203,10 @@ class LaplaceNoise(Noise):
     mu_by_rho = True
 
     def variance(self, scale: float) -> float:
-        """2t/(1-t)^2."""
         t = exp(-1.0 / scale)
         return 2.0 * t / (1.0 - t) ** 2
 
     def mean_absolute_error(self, scale: float) -> float:
-        """2t/(1 - t^2)."""
         t = exp(-1.0 / scale)
         return 2.0 * t / (1.0 - t * t)
 
@@ -222,7 +218,6 @@ class LaplaceNoise(Noise):
         return log(cells / (2 * chance)) / sqrt(2)
 
     def moved(self, l1: int, l2_squared: int) -> str:
-        """The L1 distance."""
         return f"L1 distance of counts at most {l1}"
 
     def within(self, price: Fraction, measure: Measure, l1: int, l2_squared: int) -> LaplaceEvent:

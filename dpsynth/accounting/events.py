@@ -74,7 +74,7 @@ class Event(Protocol):
     @property
     def delta(self) -> Fraction:
         """Probability of a loss above epsilon, rho and mu^2/2; it adds up beside them."""
-        ...
+        return Fraction(0)
 
     @property
     def rho(self) -> Fraction:
@@ -88,7 +88,7 @@ class Event(Protocol):
 
 
 @dataclass(frozen=True)
-class LaplaceEvent:
+class LaplaceEvent(Event):
     """Discrete Laplace noise P(x) ~ exp(-|x|/scale) on integers of L1 sensitivity ``l1``.
 
     Costs epsilon = l1/scale (Canonne, Kamath and Steinke 2020), and hence
@@ -105,11 +105,6 @@ class LaplaceEvent:
         return Fraction(self.l1) / Fraction(self.scale)
 
     @property
-    def delta(self) -> Fraction:
-        """0."""
-        return Fraction(0)
-
-    @property
     def rho(self) -> Fraction:
         """epsilon^2/2."""
         return self.epsilon**2 / 2
@@ -121,7 +116,7 @@ class LaplaceEvent:
 
 
 @dataclass(frozen=True)
-class GaussianEvent:
+class GaussianEvent(Event):
     """Discrete Gaussian noise on integers whose L2 sensitivity squared is ``l2_squared``.
 
     Costs rho = l2_squared/(2 sigma^2) in any dimension (Canonne, Kamath and Steinke 2020,
@@ -134,18 +129,11 @@ class GaussianEvent:
 
     @property
     def scale(self) -> float:
-        """Sigma."""
         return self.sigma
 
     @property
     def epsilon(self) -> None:
-        """None: Gaussian noise has no pure epsilon."""
         return None
-
-    @property
-    def delta(self) -> Fraction:
-        """0."""
-        return Fraction(0)
 
     @property
     def rho(self) -> Fraction:
@@ -160,7 +148,7 @@ class GaussianEvent:
 
 
 @dataclass(frozen=True)
-class ExponentialEvent:
+class ExponentialEvent(Event):
     """Exponential mechanism, Pr[i] ~ exp(score_i/scale), scores of sensitivity ``sensitivity``.
 
     For scores that may move either way (an L1 distance does) epsilon = 2 sensitivity/scale
@@ -188,11 +176,6 @@ class ExponentialEvent:
         return 2 * Fraction(self.sensitivity) / Fraction(self.scale)
 
     @property
-    def delta(self) -> Fraction:
-        """0."""
-        return Fraction(0)
-
-    @property
     def rho(self) -> Fraction:
         """epsilon^2/8."""
         return self.epsilon**2 / 8
@@ -208,7 +191,7 @@ _FAR = 40
 
 
 @dataclass(frozen=True)
-class SelectionEvent:
+class SelectionEvent(Event):
     """Optimal partition selection: the most likely naming that costs (epsilon0, delta0) for each value.
 
     Sensitivity: a unit moves the numbers of units of at most ``partitions`` values, each by one.
@@ -226,7 +209,6 @@ class SelectionEvent:
 
     @property
     def scale(self) -> float:
-        """1/epsilon0."""
         return 1 / self.epsilon0
 
     @property
@@ -236,7 +218,6 @@ class SelectionEvent:
 
     @property
     def delta(self) -> Fraction:
-        """Partitions times delta0."""
         return self.partitions * Fraction(self.delta0)
 
     @property
@@ -251,7 +232,7 @@ class SelectionEvent:
 
 
 @dataclass(frozen=True)
-class ThresholdEvent:
+class ThresholdEvent(Event):
     """Discrete Gaussian noise on each value's number of units; those that reach a threshold are named.
 
     Sensitivity: a unit moves the numbers of at most ``partitions`` values by one, so l2_squared =
@@ -270,12 +251,10 @@ class ThresholdEvent:
 
     @property
     def scale(self) -> float:
-        """Sigma."""
         return self.sigma
 
     @property
     def epsilon(self) -> None:
-        """None: Gaussian noise has no pure epsilon."""
         return None
 
     @property
@@ -285,14 +264,15 @@ class ThresholdEvent:
 
     @property
     def rho(self) -> Fraction:
-        """partitions/(2 sigma^2)."""
-        return Fraction(self.partitions) / (2 * Fraction(self.sigma) ** 2)
+        return self._noise.rho
 
     @property
     def half_mu_squared(self) -> Fraction | None:
-        """partitions/(2 (0.999 sigma^2 - 0.6)); None where sigma is too small for that."""
-        variance = continuous_variance(Fraction(self.sigma))
-        return Fraction(self.partitions) / (2 * variance) if variance > 0 else None
+        return self._noise.half_mu_squared
+
+    @property
+    def _noise(self) -> GaussianEvent:
+        return GaussianEvent(self.sigma, self.partitions)
 
 
 def tail_above(sigma: float, least: int) -> Fraction:

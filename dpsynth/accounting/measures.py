@@ -73,25 +73,18 @@ from functools import lru_cache
 from math import exp, inf, log, log1p, nextafter, sqrt
 from typing import Protocol
 
-from dpsynth.accounting.amount import PI, float_down, float_up
+from dpsynth.accounting.amount import PI, decimal_of, float_down, float_up
 
 _EXACT = Context(prec=60)
 
 _SLACK = Decimal("1e-45")
 
 
-def _decimal(value: Fraction) -> Decimal:
-    return _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
 def penalty(alpha: Decimal, delta: Fraction) -> Decimal:
     """The part of epsilon(alpha) that does not depend on rho, not below its true value."""
-    one = Decimal(1)
-    above = _EXACT.subtract(alpha, one)
-    terms = _EXACT.multiply(alpha, _EXACT.ln(_EXACT.divide(above, alpha)))
-    terms = _EXACT.subtract(terms, _EXACT.ln(above))
-    terms = _EXACT.subtract(terms, _EXACT.ln(_decimal(delta)))
-    return _EXACT.add(_EXACT.divide(terms, above), _SLACK)
+    with localcontext(_EXACT):
+        above = alpha - 1
+        return (alpha * (above / alpha).ln() - above.ln() - decimal_of(delta).ln()) / above + _SLACK
 
 
 def _best_alpha(objective: Callable[[float], float]) -> float:
@@ -119,11 +112,11 @@ def _polished(alpha: Decimal, rho: Fraction, delta: Fraction) -> Decimal:
     ln(alpha) + ln(delta). Each of Newton's steps doubles the digits, and an error in alpha counts
     squared in epsilon.
     """
-    one, spend, log_delta = Decimal(1), _decimal(rho), _EXACT.ln(_decimal(delta))
     with localcontext(_EXACT):
+        spend, log_delta = decimal_of(rho), decimal_of(delta).ln()
         for _ in range(3):
-            above = alpha - one
-            step = (above * above * spend + alpha.ln() + log_delta) / (2 * above * spend + one / alpha)
+            above = alpha - 1
+            step = (above * above * spend + alpha.ln() + log_delta) / (2 * above * spend + 1 / alpha)
             if abs(step) >= above / 2:
                 break
             alpha -= step
@@ -148,8 +141,8 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     log_delta, spend = log(delta), float(rho)
     near = Decimal(_best_alpha(lambda a: a * spend + _float_penalty(a, log_delta)))
     alpha = _polished(near, rho, delta)
-    epsilon = _EXACT.add(_EXACT.multiply(alpha, _decimal(rho)), penalty(alpha, delta))
-    return max(Fraction(0), Fraction(_EXACT.add(epsilon, _SLACK)))
+    with localcontext(_EXACT):
+        return max(Fraction(0), Fraction(alpha * decimal_of(rho) + penalty(alpha, delta) + _SLACK))
 
 
 def best_order(epsilon: Fraction, delta: Fraction) -> float:
@@ -165,8 +158,9 @@ def zcdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     ``zcdp_epsilon``.
     """
     alpha = Decimal(best_order(epsilon, delta))
-    rho = _EXACT.divide(_EXACT.subtract(_decimal(epsilon), penalty(alpha, delta)), alpha)
-    budget = Fraction(float_down(Fraction(_EXACT.subtract(rho, _SLACK))))
+    with localcontext(_EXACT):
+        rho = (decimal_of(epsilon) - penalty(alpha, delta)) / alpha - _SLACK
+    budget = Fraction(float_down(Fraction(rho)))
     while budget > 0 and zcdp_epsilon(budget, delta) > epsilon:
         budget = Fraction(nextafter(float(budget), 0.0))
     return max(budget, Fraction(0))
@@ -269,9 +263,9 @@ def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Fraction:
     if half_mu_squared == 0:
         return Fraction(0)
     with localcontext(EXACT):
-        half = _rounded_decimal(half_mu_squared).next_plus()
+        half = decimal_of(half_mu_squared).next_plus()
         mu = (2 * half).sqrt().next_plus()
-        allowed = _log(delta) - DELTA_GROWTH * mu * mu
+        allowed = decimal_of(delta).ln() - DELTA_GROWTH * mu * mu
         allowed -= _MARGIN * abs(allowed)
         if _delta(-mu / 2, mu).ln() <= allowed:
             return Fraction(0)
@@ -295,7 +289,7 @@ def gdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     concave in mu, and so is that of delta: Newton's method goes up to the root from below.
     """
     with localcontext(EXACT):
-        asked, allowed = _rounded_decimal(epsilon), _log(delta)
+        asked, allowed = decimal_of(epsilon), decimal_of(delta).ln()
         far = (-2 * allowed).sqrt()
         mu, step = (far * far + 2 * asked).sqrt() - far, Decimal(1)
         while abs(step) > _NEAR_ENOUGH * mu:
@@ -308,14 +302,6 @@ def gdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     while budget > 0 and gdp_epsilon(budget, delta) > epsilon:
         budget = Fraction(nextafter(float(budget), 0.0))
     return budget
-
-
-def _rounded_decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def _log(delta: Fraction) -> Decimal:
-    return _rounded_decimal(delta).ln()
 
 
 def _delta(x: Decimal, mu: Decimal) -> Decimal:
@@ -447,36 +433,28 @@ class PureEpsilon(Measure):
     uncounted = "Gaussian noise has no cost under pure epsilon-DP"
 
     def exact_cost(self, loss: Loss) -> Fraction | None:
-        """Epsilon."""
         return loss.epsilon
 
     def budget(self, epsilon: Fraction, delta: Fraction | None) -> Fraction:
-        """Epsilon itself."""
         return epsilon
 
     def epsilon(self, total: Fraction, delta: Fraction | None) -> Fraction:
-        """The total itself."""
         return total
 
     def mu(self, total: Fraction) -> None:
-        """None."""
         return
 
     def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction]:
-        """epsilon^2/2 and pi epsilon^2/4."""
         rho = budget**2 / 2 * _ROUNDING
         return rho, PI / 2 * rho * _ROUNDING
 
     def laplace_epsilon(self, price: float) -> float:
-        """The price."""
         return price
 
     def exponential_epsilon(self, price: float) -> float:
-        """The price."""
         return price
 
     def gaussian_sigma(self, variance: float) -> float:
-        """ValueError: there is none."""
         raise ValueError(self.uncounted)
 
 
@@ -499,35 +477,27 @@ class ZeroConcentrated(Measure):
     uncounted = "every answer has a rho"
 
     def exact_cost(self, loss: Loss) -> Fraction:
-        """Rho."""
         return loss.rho
 
     def budget(self, epsilon: Fraction, delta: Fraction | None) -> Fraction:
-        """Rho by ``zcdp_budget``."""
         return zcdp_budget(epsilon, needed(delta))
 
     def epsilon(self, total: Fraction, delta: Fraction | None) -> Fraction:
-        """Epsilon by ``zcdp_epsilon``."""
         return zcdp_epsilon(total, needed(delta))
 
     def mu(self, total: Fraction) -> None:
-        """None."""
         return
 
     def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction | None]:
-        """Rho, and pi/2 times rho if that bounds mu^2/2."""
         return budget, PI / 2 * budget * _ROUNDING if mu_by_rho else None
 
     def laplace_epsilon(self, price: float) -> float:
-        """sqrt(2 rho)."""
         return sqrt(2 * price)
 
     def exponential_epsilon(self, price: float) -> float:
-        """sqrt(8 rho)."""
         return sqrt(8 * price)
 
     def gaussian_sigma(self, variance: float) -> float:
-        """The root of the variance."""
         return sqrt(variance)
 
 
@@ -546,38 +516,30 @@ class GaussianDP(Measure):
     uncounted = "Gaussian DP counts Gaussian noise of a sigma of at least 0.78 only"
 
     def exact_cost(self, loss: Loss) -> Fraction | None:
-        """mu^2/2."""
         return loss.half_mu_squared
 
     def budget(self, epsilon: Fraction, delta: Fraction | None) -> Fraction:
-        """mu^2/2 by ``gdp_budget``."""
         return gdp_budget(epsilon, needed(delta))
 
     def epsilon(self, total: Fraction, delta: Fraction | None) -> Fraction:
-        """Epsilon by ``gdp_epsilon``."""
         return gdp_epsilon(total, needed(delta))
 
     def mu(self, total: Fraction) -> float:
-        """The root of twice the total."""
         root = sqrt(2 * total)
         while Fraction(root) ** 2 < 2 * total:
             root = nextafter(root, inf)
         return root
 
     def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction]:
-        """mu^2/2 for both."""
         return budget * _ROUNDING, budget
 
     def laplace_epsilon(self, price: float) -> float:
-        """sqrt(4/pi mu^2/2)."""
         return sqrt(float(4 / PI) * price)
 
     def exponential_epsilon(self, price: float) -> float:
-        """sqrt(16/pi mu^2/2)."""
         return sqrt(float(16 / PI) * price)
 
     def gaussian_sigma(self, variance: float) -> float:
-        """``gaussian_dp.least_sigma``."""
         return least_sigma(variance)
 
 

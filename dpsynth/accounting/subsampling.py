@@ -30,10 +30,10 @@ Invariant: what a sample costs is rounded up, and what is left for the sample ro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal
+from decimal import Context, localcontext
 from fractions import Fraction
 
-from dpsynth.accounting.amount import Amount, float_up
+from dpsynth.accounting.amount import Amount, decimal_of, float_up
 from dpsynth.accounting.events import Guarantee
 
 _EXACT = Context(prec=120)
@@ -106,15 +106,15 @@ class Sampling:
 
 def _expm1(x: Fraction, towards: int) -> Fraction:
     """e^x - 1, rounded up (above 0) or down (below 0) by so many margins."""
-    found = Fraction(_EXACT.exp(_decimal(x))) - 1
-    return max(Fraction(0), found * (1 + towards * _MARGIN) + towards * _MARGIN * _MARGIN)
+    with localcontext(_EXACT):
+        return _rounded(Fraction(decimal_of(x).exp()) - 1, towards)
 
 
 def _log1p(x: Fraction, towards: int) -> Fraction:
     """log(1 + x), rounded up (above 0) or down (below 0) by so many margins."""
-    found = Fraction(_EXACT.ln(_decimal(1 + x)))
+    with localcontext(_EXACT):
+        return _rounded(Fraction(decimal_of(1 + x).ln()), towards)
+
+
+def _rounded(found: Fraction, towards: int) -> Fraction:
     return max(Fraction(0), found * (1 + towards * _MARGIN) + towards * _MARGIN * _MARGIN)
-
-
-def _decimal(number: Fraction) -> Decimal:
-    return _EXACT.divide(Decimal(number.numerator), Decimal(number.denominator))

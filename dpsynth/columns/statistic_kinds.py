@@ -52,7 +52,6 @@ class Groups(Checked):
     """One column, or several."""
 
     def check(self, value: object) -> Clique:
-        """The columns."""
         if value is None:
             raise refused(EMPTY)
         names = (value,) if isinstance(value, str) else value
@@ -64,7 +63,6 @@ class Groups(Checked):
         return tuple(names)
 
     def json_schema(self) -> JsonSchema:
-        """A text or a list of texts."""
         several = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_GROUPED}
         return {"anyOf": [{"type": "string"}, several]}
 
@@ -74,7 +72,6 @@ class Shares(Checked):
     """Shares of rows, rising."""
 
     def check(self, value: object) -> tuple[Decimal, ...]:
-        """The shares."""
         if not isinstance(value, list | tuple) or not value:
             raise refused("must be a list of shares between 0 and 1, such as [0.25, 0.5, 0.75]")
         share = Number(above="0", below="1")
@@ -84,7 +81,6 @@ class Shares(Checked):
         return found
 
     def json_schema(self) -> JsonSchema:
-        """A list of numbers."""
         items = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
         return {"type": "array", "items": items, "minItems": 1}
 

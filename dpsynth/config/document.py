@@ -460,7 +460,6 @@ class OfWing(Checked):
         return None if kind is None else TypeAdapter(kind)
 
     def check(self, value: object) -> object:
-        """The value as the wing's type has it."""
         if value is None and self._optional:
             return None
         if self._adapter is None:
@@ -472,7 +471,6 @@ class OfWing(Checked):
             raise PydanticCustomError(NESTED, "{errors}", {"errors": details}) from None
 
     def json_schema(self) -> JsonSchema:
-        """Anything: for a wing that is not installed."""
         return {}
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:

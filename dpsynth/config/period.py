@@ -31,7 +31,6 @@ class _Cron(Text):
     """Five fields that croniter and Prefect read alike, with a tick still to come."""
 
     def check(self, value: object) -> str:
-        """The fields."""
         from croniter import CroniterBadDateError, CroniterError, croniter
 
         fields = super().check(value)
@@ -53,7 +52,6 @@ class _Zone(Text):
     """A time zone that this machine knows."""
 
     def check(self, value: object) -> str:
-        """Its name."""
         name = super().check(value)
         if name not in _zones():
             raise refused(f"must be {self.words}; '{name}' is not known here{nearest(name, _zones())}")

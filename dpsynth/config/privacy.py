@@ -200,7 +200,6 @@ class MostRows(Checked):
     """A whole number of rows, or private."""
 
     def check(self, value: object) -> int | str:
-        """The number, or the word."""
         if value == "private":
             return "private"
         if isinstance(value, str):
@@ -208,7 +207,6 @@ class MostRows(Checked):
         return Whole(at_least="1", at_most=str(_MOST_ROWS)).check(value)
 
     def json_schema(self) -> JsonSchema:
-        """An integer or a word."""
         return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": _MOST_ROWS}, {"const": "private"}]}
 
 

@@ -94,13 +94,11 @@ class Rows(Checked):
     """A number of rows, or "same"."""
 
     def check(self, value: object) -> int | str:
-        """The number or the word."""
         if value == "same":
             return "same"
         return Whole(at_least="1", at_most="1000000000", advice="or the word same").check(value)
 
     def json_schema(self) -> JsonSchema:
-        """The word or an integer."""
         return {"anyOf": [{"const": "same"}, {"type": "integer", "minimum": 1, "maximum": 10**9}]}
 
 

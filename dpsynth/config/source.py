@@ -161,7 +161,6 @@ class Separator(Checked):
     """The separator of cells in a CSV file."""
 
     def check(self, value: object) -> str:
-        """The sign itself."""
         if value is None:
             raise refused(EMPTY)
         if isinstance(value, str) and value in (*SEPARATORS, *SEPARATORS.values()):
@@ -169,7 +168,6 @@ class Separator(Checked):
         raise refused("must be ',', ';', '|' or tab")
 
     def json_schema(self) -> JsonSchema:
-        """An enumeration."""
         return {"type": "string", "enum": list(SEPARATORS)}
 
 
@@ -177,7 +175,6 @@ class Encoding(Checked):
     """The encoding of a CSV file."""
 
     def check(self, value: object) -> str:
-        """The encoding's name, as Python's codecs call it."""
         if value is None:
             raise refused(EMPTY)
         found = encoding_named(value) if isinstance(value, str) else None
@@ -189,7 +186,6 @@ class Encoding(Checked):
         return found
 
     def json_schema(self) -> JsonSchema:
-        """A string, as encodings have many spellings."""
         return {"type": "string", "examples": list(USUAL)}
 
 
@@ -204,7 +200,6 @@ class DatabaseUrl(Checked):
     """The URL of a database, without a password."""
 
     def check(self, value: object) -> str:
-        """The URL."""
         if value is None or value == "":
             raise refused(EMPTY)
         found = _ADDRESS.fullmatch(value) if isinstance(value, str) and value.isprintable() else None
@@ -220,7 +215,6 @@ class DatabaseUrl(Checked):
         return found[0]
 
     def json_schema(self) -> JsonSchema:
-        """A string."""
         return {"type": "string", "pattern": "^[a-z0-9]+([+][a-z0-9_]+)?://"}
 
 
@@ -228,7 +222,6 @@ class Query(Checked):
     """A query, on one line or several."""
 
     def check(self, value: object) -> str:
-        """The query."""
         if value is None or value == "":
             raise refused(EMPTY)
         if not isinstance(value, str) or not re.match(r"\s*(select|with)\b", value, re.IGNORECASE):
@@ -238,7 +231,6 @@ class Query(Checked):
         return value
 
     def json_schema(self) -> JsonSchema:
-        """A string."""
         return {"type": "string", "maxLength": _LONGEST_QUERY}
 
 
@@ -263,7 +255,6 @@ class Totals(Checked):
     """Texts that tell rows of totals, by column."""
 
     def check(self, value: object) -> dict[str, list[str]]:
-        """Each column with its texts."""
         words = "a mapping from columns to the texts that tell a total, such as {region: [Total]}"
         if value is None:
             raise refused(EMPTY)
@@ -279,7 +270,6 @@ class Totals(Checked):
         return found
 
     def json_schema(self) -> JsonSchema:
-        """An object of strings, or lists of them."""
         text: JsonSchema = {"type": "string"}
         one: JsonSchema = {"anyOf": [text, {"type": "array", "items": text, "minItems": 1}]}
         return {"type": "object", "minProperties": 1, "additionalProperties": one}
@@ -478,7 +468,6 @@ class Memory(Checked):
     """An amount of memory, in bytes."""
 
     def check(self, value: object) -> int:
-        """The number of bytes of a text such as 2 GB."""
         if value is None:
             raise refused(EMPTY)
         found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -488,7 +477,6 @@ class Memory(Checked):
         return size
 
     def json_schema(self) -> JsonSchema:
-        """A string."""
         return {"type": "string", "pattern": "^[0-9]{1,6}([.][0-9]{1,3})? ?[kKmMgGtT][bB]$"}
 
 

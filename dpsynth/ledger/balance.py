@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from math import inf, isqrt
@@ -157,42 +157,26 @@ MOST = 1_000_000
 
 
 @dataclass(frozen=True)
-class Reservation:
-    """A release's request to a dataset's budget, made before it may open the table.
+class ReleaseFacts:
+    """A release as its config has it, in the request and in the ledger.
 
     Attributes:
         release_id: the permanent id of the release.
-        dataset: the declared name of the table's account; "" where the ledger is to find it.
-        unit: the privacy unit in words.
-        neighbours: "add_remove" or "replace_one".
-        cap: the cap in the config or its default, not rounded up; that of a new account.
-        filter: the filter that the config names; None where it takes the recorded one.
-        suits: the filter of a dataset that is not recorded yet, where the config names none.
-        cost: the most that the release can cost, not rounded down.
+        dataset: the name of the table's account; in a request the declared one, "" where the ledger is to
+            find it.
         release: its name in the config.
         spec: a digest of everything in the config that decides the bundle.
         occasion: a period or a tick of a schedule, which is released once; None where each run is new.
         part: the rows that it is about; None if it is about all.
         parallel: true if the part is composed in parallel with disjoint parts.
-        holder: the name under which the run that asks may go on with the release.
+        holder: the run that may ask and settle; of a request the run that asks.
         source: the table's resolved path or address; "" for a table in memory.
         other_people: the reason why the source may have another account; "" where none is given.
-        cap_declared: true if the config states its cap, which then holds for the release where it is lower.
         audiences: the name and the epsilon of each audience, in rising order; () for a release of one bundle.
-
-    Raises:
-        ValueError: parallel without a part, or under another relation than add_remove; or the cap's
-            delta is not below 1.
     """
 
     release_id: str
     dataset: str
-    unit: str
-    neighbours: str
-    cap: Amount
-    filter: Filter | None
-    suits: Filter
-    cost: Cost
     release: str = ""
     spec: str = ""
     occasion: str | None = None
@@ -201,8 +185,34 @@ class Reservation:
     holder: str = ""
     source: str = ""
     other_people: str = ""
-    cap_declared: bool = True
     audiences: Audiences = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation(ReleaseFacts):
+    """A release's request to a dataset's budget, made before it may open the table.
+
+    Attributes:
+        unit: the privacy unit in words.
+        neighbours: "add_remove" or "replace_one".
+        cap: the cap in the config or its default, not rounded up; that of a new account.
+        filter: the filter that the config names; None where it takes the recorded one.
+        suits: the filter of a dataset that is not recorded yet, where the config names none.
+        cost: the most that the release can cost, not rounded down.
+        cap_declared: true if the config states its cap, which then holds for the release where it is lower.
+
+    Raises:
+        ValueError: parallel without a part, or under another relation than add_remove; or the cap's
+            delta is not below 1.
+    """
+
+    unit: str
+    neighbours: str
+    cap: Amount
+    filter: Filter | None
+    suits: Filter
+    cost: Cost
+    cap_declared: bool = True
 
     def __post_init__(self) -> None:
         """Reject a request that no account could hold."""
@@ -247,8 +257,8 @@ class UnitChange:
     reason: str
 
 
-@dataclass(frozen=True)
-class ReleaseEntry:
+@dataclass(frozen=True, kw_only=True)
+class ReleaseEntry(ReleaseFacts):
     """A release as the ledger has it: what it reserved, and since then.
 
     Attributes:
@@ -257,18 +267,10 @@ class ReleaseEntry:
         created, ended: UTC dates of the reservation and of the end.
         events: of its journal; empty until it has ended, or where no journal was found.
         reason: the reason why it was abandoned.
-        holder: the run that may ask and settle.
         digest: digest of the journal that it was closed with; empty where it was not closed.
         changed: the change of the account's unit that came after it; None where there was none.
     """
 
-    release_id: str
-    dataset: str
-    release: str
-    occasion: str | None
-    part: Slice | None
-    parallel: bool
-    spec: str
     state: State
     reserved: Cost
     cost: Cost
@@ -276,11 +278,7 @@ class ReleaseEntry:
     ended: date | None = None
     events: tuple[Mapping[str, object], ...] = field(default=(), hash=False)
     reason: str = ""
-    holder: str = ""
     digest: str = ""
-    source: str = ""
-    other_people: str = ""
-    audiences: Audiences = ()
     changed: UnitChange | None = None
 
     @property
@@ -492,23 +490,8 @@ def first_balance(entry: Reservation, on: date) -> Balance:
 
 def first_entry(entry: Reservation, on: date) -> ReleaseEntry:
     """The entry of a release that has just reserved its budget."""
-    return ReleaseEntry(
-        release_id=entry.release_id,
-        dataset=entry.dataset,
-        release=entry.release,
-        occasion=entry.occasion,
-        part=entry.part,
-        parallel=entry.parallel,
-        spec=entry.spec,
-        state="reserved",
-        reserved=entry.cost,
-        cost=entry.cost,
-        created=on,
-        holder=entry.holder,
-        source=entry.source,
-        other_people=entry.other_people,
-        audiences=entry.audiences,
-    )
+    asked = {each.name: getattr(entry, each.name) for each in fields(ReleaseFacts)}
+    return ReleaseEntry(**asked, state="reserved", reserved=entry.cost, cost=entry.cost, created=on)
 
 
 FARTHEST = 500

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import Cost, charge
@@ -46,6 +46,9 @@ _NO_FRACTION = "has a figure that is no fraction"
 
 _RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
 
+_TEXTS = ("release", "spec", "holder", "source", "other_people")
+"""The texts of a reservation's row."""
+
 T = TypeVar("T")
 
 
@@ -67,15 +70,11 @@ def of_dataset(entry: Reservation, approximate_share: Fraction) -> dict[str, obj
 def of_reservation(entry: Reservation) -> dict[str, object]:
     """Content of a reservation's row."""
     return {
-        "release": entry.release,
+        **{key: getattr(entry, key) for key in _TEXTS},
         "occasion": entry.occasion,
         "part": None if entry.part is None else entry.part.to_json(),
         "parallel": entry.parallel,
-        "spec": entry.spec,
         "cost": _cost_json(entry.cost),
-        "holder": entry.holder,
-        "source": entry.source,
-        "other_people": entry.other_people,
         "audiences": {name: str(epsilon) for name, epsilon in entry.audiences},
     }
 
@@ -119,21 +118,20 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
     """The release of a reservation's row."""
     cost, part, occasion = _cost(content["cost"]), content["part"], content["occasion"]
     audiences = read(content, "audiences", dict)
+    texts: dict[str, Any] = {
+        key: read(content, key, str) for key in ("release", "spec", "holder", "source", "other_people")
+    }
     entry = ReleaseEntry(
+        **texts,
         release_id=str(row.release_id),
         dataset=row.dataset,
-        release=read(content, "release", str),
         occasion=None if occasion is None else read(content, "occasion", str),
         part=None if part is None else Slice.from_json(read(content, "part", dict)),
         parallel=read(content, "parallel", bool),
-        spec=read(content, "spec", str),
         state="reserved",
         reserved=cost,
         cost=cost,
         created=created,
-        holder=read(content, "holder", str),
-        source=read(content, "source", str),
-        other_people=read(content, "other_people", str),
         audiences=tuple(
             sorted(((str(name), _rational(e)) for name, e in audiences.items()), key=lambda one: one[1])
         ),

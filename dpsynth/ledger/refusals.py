@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction
+from operator import attrgetter
 from pathlib import Path
 
 from dpsynth.accounting.amount import Amount, digits
@@ -205,16 +206,8 @@ def check_counted(entry: Reservation, account: Balance) -> None:
 
 def check_resumed(entry: Reservation, recorded: ReleaseEntry) -> None:
     """ConfigError unless a recorded release makes the same request as before."""
-    asked = (entry.dataset, entry.cost, entry.release, entry.occasion, entry.part, entry.parallel)
-    before = (
-        recorded.dataset,
-        recorded.reserved,
-        recorded.release,
-        recorded.occasion,
-        recorded.part,
-        recorded.parallel,
-    )
-    if asked != before:
+    same = attrgetter("dataset", "release", "occasion", "part", "parallel")
+    if (same(entry), entry.cost) != (same(recorded), recorded.reserved):
         raise ConfigError(
             f"Release {entry.release_id} already stands in the ledger for dataset '{recorded.dataset}' at "
             f"{recorded.reserved.amount.shown()}. A resumed release needs the config that it began with."

@@ -64,7 +64,6 @@ ONE_BY_ONE: dict[tuple[str, str, int], str] = {
         0,
     ): "A figure for readers, from which nothing is computed.",
     ("SelectionEvent.scale", "1 -> 2", 0): "A figure for readers, from which nothing is computed.",
-    ("ThresholdEvent.half_mu_squared", "variance > 0 -> variance >= 0", 0): NEVER_0,
     ("tail_above", "with localcontext(EXACT)", 0): DIGITS,
     ("tail_above", "1 + 4 * TAIL_ERROR -> 1 - 4 * TAIL_ERROR", 0): DIGITS,
     ("tail_above", "4 -> 5", 0): DIGITS,

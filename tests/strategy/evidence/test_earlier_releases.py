@@ -17,7 +17,7 @@ from dpsynth.bundle import compute_statistics
 from dpsynth.bundle.explanation import Words, assumption
 from dpsynth.columns.statistic_kinds import Crosstab
 from dpsynth.errors import ConfigError
-from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
+from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, ReleaseFacts
 from dpsynth.model import LeastSquares
 from dpsynth.model.measurement_file import Answered
 from dpsynth.pipeline.earlier_releases import (
@@ -43,9 +43,8 @@ def entry(
     release_id: str, part: Slice | None, state: str = "closed", release: str = "monthly"
 ) -> ReleaseEntry:
     occasion = None if part is None else part.label
-    return ReleaseEntry(
-        release_id, "people", release, occasion, part, False, "spec", state, COST, COST, TODAY
-    )
+    facts = ReleaseFacts(release_id, "people", release, "spec", occasion, part)
+    return ReleaseEntry(**vars(facts), state=state, reserved=COST, cost=COST, created=TODAY)  # type: ignore[arg-type]
 
 
 def account(*entries: ReleaseEntry) -> Balance:
