@@ -386,11 +386,7 @@ class Spec(Section):
             )
         if isinstance(ledger, dict) and isinstance(source, InMemory):
             if "dataset" not in ledger:
-                raise refused(
-                    f"is missing: {NAMELESS}, such as dataset='visits'",
-                    "ledger",
-                    "dataset",
-                )
+                raise refused(f"is missing: {NAMELESS}, such as dataset='visits'", "ledger", "dataset")
             # No file has given the release its name.
             values.setdefault("release", release_named(str(ledger["dataset"])))
         return values
@@ -422,8 +418,7 @@ class Spec(Section):
         unrepeated(self.constraints, "constraints")
         for pair in check_rules(self.constraints, layout).pairs:
             _countable(pair, columns, "constraints")
-        self._public_checked()
-        self._known_checked(columns)
+        self._public_checked(columns)
         return self
 
     @property
@@ -523,17 +518,10 @@ class Spec(Section):
             return
         searches = privacy.max_rows_private or any(column.search is not None for column in columns.values())
         if searches != bool(privacy.split.domain):
-            words = (
-                "must be above 0, as something is to be found of a column, or of max_rows"
-                if searches
-                else ("must be 0, as nothing is to be found of any column")
-            )
+            something = "must be above 0, as something is to be found of a column, or of max_rows"
+            words = something if searches else "must be 0, as nothing is to be found of any column"
             raise refused(words, "privacy", "split", "domain")
-        used = {
-            "structure": method.chooses,
-            "marginals": method.measures,
-        }
-        for key, needed in used.items():
+        for key, needed in (("structure", method.chooses), ("marginals", method.measures)):
             share = getattr(privacy.split, key)
             if needed and not share:
                 raise refused(f"must be above 0 with structure.method {method.name}", "privacy", "split", key)
@@ -552,14 +540,16 @@ class Spec(Section):
                     "delta",
                 )
         for key in ("same_period", "earlier_periods"):
-            if self.audiences and getattr(self.reuse, key):
+            if not getattr(self.reuse, key):
+                continue
+            if self.audiences:
                 raise refused(
                     "must be false with audiences: an earlier release may have been for another audience, so "
                     "a bundle could tell an audience more than its epsilon allows",
                     "reuse",
                     key,
                 )
-            if searched and getattr(self.reuse, key):
+            if searched:
                 raise refused(
                     f"must be false while something is to be found of a column ({searched[0].name}): "
                     "releases would not agree on its cells. What an earlier release found is public, and can "
@@ -567,7 +557,7 @@ class Spec(Section):
                     "reuse",
                     key,
                 )
-            if self.privacy.max_rows_private and getattr(self.reuse, key):
+            if self.privacy.max_rows_private:
                 raise refused(
                     "must be false with privacy.unit.max_rows: private: each release would use another "
                     "number of rows of a person. What an earlier release found is public, and can be given "
@@ -598,17 +588,13 @@ class Spec(Section):
                 "schedule",
             )
 
-    def _public_checked(self) -> None:
+    def _public_checked(self, columns: Mapping[str, Column]) -> None:
         private = self.source.path
         if self.public_table is not None and private and same_table(self.public_table.path, private):
-            raise refused(
-                "must be another file than source.path: what a public table says is released as it is, and "
-                "protected by nothing",
-                "public_table",
-                "path",
+            words = (
+                "must be another file than source.path: what a public table says is released as it is, and"
             )
-
-    def _known_checked(self, columns: Mapping[str, Column]) -> None:
+            raise refused(f"{words} protected by nothing", "public_table", "path")
         for i, marginal in enumerate(self.public_marginals):
             for name in marginal.columns:
                 self._modelled(name, columns, "public_marginals", i, "columns")

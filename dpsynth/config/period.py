@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import Field
@@ -133,12 +133,12 @@ class Period(Section):
         description="Column that says which slice a row is in: dates, or with every: value any texts or "
         "numbers. It need not be among columns. A row whose cell is no date is in no slice."
     )
-    every: Annotated[Every, Choice(("day", "week", "month", "quarter", "year", "value"))] = Field(
+    every: Annotated[Every, Choice(get_args(Every))] = Field(
         description="Length of a slice; a week is Monday to Sunday. value: all rows with one value of the "
         "column, which is named with --period. Otherwise a run is about the last slice that has ended, or "
         "about the one that --period names."
     )
-    composition: Annotated[Composition, Choice(("sequential", "parallel"))] = Field(
+    composition: Annotated[Composition, Choice(get_args(Composition))] = Field(
         default="sequential",
         description="sequential: the costs of all slices add up. parallel: the slice that costs most counts, "
         "since each is about other units. That holds only if all rows of one unit, of all time, lie in one "

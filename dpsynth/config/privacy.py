@@ -46,12 +46,13 @@ KEPT = "private"
 """The name of the folder that no audience gets."""
 
 
+_EPSILON = Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")
+
+
 class Audience(Section):
     """The guarantee of one audience: for all that it sees, the bundles of smaller epsilons included."""
 
-    epsilon: Annotated[Decimal, Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")] = Field(
-        description="Privacy loss by all that the audience sees."
-    )
+    epsilon: Annotated[Decimal, _EPSILON] = Field(description="Privacy loss by all that the audience sees.")
     delta: Annotated[Decimal, Number(above="0", below="1")] | None = Field(
         default=None,
         json_schema_extra=without_default,
@@ -158,7 +159,7 @@ Noise = Literal["gaussian", "laplace"]
 
 Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
 
-Filter = Literal["auto", "sequential", "zcdp", "gdp"]
+Filter = Accountant
 
 OnEmpty = Literal["stop", "go"]
 
@@ -168,8 +169,6 @@ _LEAST_SHARE = Decimal("0.0001")
 
 _MOST_ALONE = {"exam": Decimal("0.5"), "cutoff": Decimal("0.1")}
 """Largest shares of steps beside which the other steps have the plan's shares."""
-
-_EPSILON = Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")
 
 _DELTA = Number(above="0", below="1", advice="well below 1 divided by the number of rows")
 
@@ -238,7 +237,7 @@ class Person(Section):
         default=None,
         description="Protects what a person does in one period, not the person. Left out: all rows are one.",
     )
-    missing: Annotated[Nameless, Choice(("left_out", "together"))] = Field(
+    missing: Annotated[Nameless, Choice(get_args(Nameless))] = Field(
         default="left_out",
         description="Rows without an id. left_out: they are not used. together: they count as one person.",
     )
@@ -335,12 +334,12 @@ class Privacy(Section):
         default=None,
         description="Probability that the bound may fail. Left out: pure epsilon-DP with Laplace noise.",
     )
-    noise: Annotated[Noise, Choice(("gaussian", "laplace"))] = Field(
+    noise: Annotated[Noise, Choice(get_args(Noise))] = Field(
         default="laplace",
         json_schema_extra=without_default,
         description="Left out: gaussian if delta is given, otherwise laplace.",
     )
-    neighbours: Annotated[Relation, Choice(("add_remove", "replace_one"))] = Field(
+    neighbours: Annotated[Relation, Choice(get_args(Relation))] = Field(
         default="add_remove",
         description="add_remove: one unit more or less. replace_one: the number of rows is public, and one "
         "unit is exchanged.",
@@ -476,7 +475,7 @@ class Ledger(Section):
         "so that both have a cap. It stays on record. Left out: a source has one dataset.",
     )
     cap: Cap = Field(default=Cap(), description="Most that may be spent. Left out: epsilon 10, delta 1e-5.")
-    filter: Annotated[Filter, Choice(("auto", "sequential", "zcdp", "gdp"))] = Field(
+    filter: Annotated[Filter, Choice(get_args(Filter))] = Field(
         default="auto",
         description="Composition of releases under the cap. sequential: epsilon and delta. zcdp: "
         "rho. gdp: mu. It is recorded with the dataset at its first release and stays. auto: the recorded "

@@ -6,7 +6,7 @@ All of it is made from noisy answers; none of it costs any budget.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -15,8 +15,6 @@ from dpsynth.columns.statistic_kinds import Statistic
 from dpsynth.config.document import OfWing
 
 Format = Literal["csv", "csv.gz", "csv.zst", "parquet"]
-
-_FORMATS: tuple[Format, ...] = ("csv", "csv.gz", "csv.zst", "parquet")
 
 _USUAL: tuple[Format, ...] = ("csv", "parquet")
 
@@ -33,7 +31,7 @@ class NamesColumns(Protocol):
 class Publish(Section):
     """Contents of the bundle."""
 
-    formats: tuple[Annotated[Format, Choice(_FORMATS)], ...] = Field(
+    formats: tuple[Annotated[Format, Choice(get_args(Format))], ...] = Field(
         default=_USUAL,
         description="Formats of the synthetic table; csv.gz is compressed with gzip, csv.zst with Zstandard.",
         min_length=1,
