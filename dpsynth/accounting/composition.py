@@ -97,9 +97,7 @@ def planned(
 
     Args:
         measure: the measure in which it adds up its own losses.
-        noise: "gaussian" or "laplace".
         budget: epsilon, rho or mu^2/2.
-        amount: the (epsilon, delta) of its own guarantee.
         approximate_delta: the part of delta that its events may take together.
     """
     return Cost(amount, *measure.implied(budget, noise_named(noise).mu_by_rho), approximate_delta)
@@ -124,7 +122,6 @@ def spent(events: Iterable[RecordedEvent], amount: Amount) -> Cost:
     """The cost of a release whose journal holds these events.
 
     Args:
-        events: every charge.
         amount: the (epsilon, delta) that they add up to.
     """
     found = list(events)
@@ -145,8 +142,6 @@ def amount_of(
     delta.
 
     Args:
-        events: every charge.
-        measure: the measure in which losses add up.
         delta: the total asked for; not needed under pure accounting.
         set_aside: the part of delta that was set aside for the deltas of the events; it counts in full, even
             if they sum to less.
@@ -266,10 +261,6 @@ def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
 
     Kept: the manifest, the report and the README of a bundle each ask for the same ones.
 
-    Args:
-        guarantee: the guarantee of one unit.
-        units: number of units that change together, at least 1.
-
     Raises:
         ValueError: there are no units.
     """
@@ -295,10 +286,6 @@ def group_cost(cost: Cost, units: int) -> Cost | None:
     (epsilon, delta) holds. But for outcomes of probability delta, its losses are those of an answer of pure
     epsilon (Kairouz, Oh and Viswanath 2015). So rho and mu^2/2 follow from epsilon, and all of delta is
     approximate.
-
-    Args:
-        cost: the cost for one unit.
-        units: number of units that change together, at least 1.
 
     Raises:
         ValueError: there are no units.

@@ -397,7 +397,6 @@ class Measure(ABC):
         """Bounds on the rho and mu^2/2 of a release that spends a budget.
 
         Args:
-            budget: the budget under this measure.
             mu_by_rho: true if mu^2/2 of each of its answers is at most pi/2 times rho (``Noise.mu_by_rho``).
         """
 

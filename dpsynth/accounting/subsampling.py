@@ -73,9 +73,7 @@ class Sampling:
         It has neither rho nor mu: no smaller ones hold than those of the sample.
 
         Args:
-            guarantee: of the release on the sample.
             of_sample: its epsilon, before it was rounded to a float.
-            delta: the delta of the whole.
         """
         whole = self.whole(Amount(of_sample))
         return replace(

@@ -87,7 +87,6 @@ def spec_of(keys: Mapping[str, object], path: str | Path | None = None) -> Spec:
     """The spec that keyword arguments describe.
 
     Args:
-        keys: those of ``Keys``.
         path: the file of the table; None for a table in memory.
 
     Raises:

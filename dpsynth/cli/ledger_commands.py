@@ -490,13 +490,7 @@ def print_summary(out: Console, view: AccountView) -> None:
 
 
 def print_account(out: Console, view: AccountView, *, detail: bool = False) -> None:
-    """Print a dataset's account with all of its releases.
-
-    Args:
-        out: the console.
-        view: the account.
-        detail: print ε and δ too, and the guarantee of all releases by each accountant.
-    """
+    """Print a dataset's account with all of its releases."""
     from dpsynth.ledger import views
 
     account = view.account

@@ -262,8 +262,6 @@ def _measured(what: str, figure: Facts, own: str) -> str:
     """The way in which a figure is measured, with the interval to be expected.
 
     Args:
-        what: the figure.
-        figure: its facts.
         own: the way beside counts.
     """
     name = " by ".join([figure["column"], *figure["by"]])

@@ -386,11 +386,6 @@ def plain_mapping(values: Mapping[str, object], path: KeyPath = ()) -> dict[str,
 def plain_value(value: object, path: KeyPath) -> Value:
     """A value as YAML would have it.
 
-    Args:
-        value: a text, a number, a truth value, None; a date, a time or a duration; a list, an array or a
-            mapping of these.
-        path: its key, for messages.
-
     Raises:
         ConfigError: it has no plain form.
     """
@@ -425,11 +420,6 @@ def plain_value(value: object, path: KeyPath) -> Value:
 
 def checked(section: type[S], values: Mapping[str, object], document: Document) -> S:
     """A section of some values.
-
-    Args:
-        section: its type.
-        values: plain values, or sections.
-        document: the names and lines of its keys, for messages.
 
     Raises:
         ConfigError: a key is unknown, or a value isn't allowed; the message names the key.

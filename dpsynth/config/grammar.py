@@ -234,8 +234,6 @@ class CollectionKeys(Protocol):
         """Refuse a collection that can't be run.
 
         Args:
-            epsilon: the loss of a respondent.
-            method: structure.method.
             searched: the columns of which something is to be found privately.
         """
         ...

@@ -19,7 +19,6 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
     """Read and check a configuration file.
 
     Args:
-        path: a YAML file.
         source: path of a table file that replaces the configuration's source.
 
     Raises:

@@ -180,8 +180,6 @@ def slice_named(period: Period, label: str, today: date) -> Slice:
     """The slice that a label names.
 
     Args:
-        period: the period section of the config.
-        label: the value of --period.
         today: today's date in the time zone of the schedule.
 
     Raises:

@@ -78,13 +78,7 @@ class Promise:
 def promises_of(
     audiences: Mapping[str, Audience], epsilon: Decimal, delta: Decimal | None
 ) -> tuple[Promise, ...]:
-    """The promises of a release in rising order of epsilon: one for each audience, or its only one.
-
-    Args:
-        audiences: the audiences by name.
-        epsilon: that of the section privacy.
-        delta: that of the section privacy.
-    """
+    """The promises of a release in rising order of epsilon: one for each audience, or its only one."""
     given = None if delta is None else Fraction(delta)
     if not audiences:
         return (Promise("", Fraction(epsilon), given),)
@@ -106,13 +100,7 @@ def with_largest_epsilon(values: dict[str, object]) -> dict[str, object]:
 
 
 def check_audiences(audiences: Mapping[str, Audience], epsilon: Decimal, delta: Decimal | None) -> None:
-    """Refuse audiences that are not nested, or whose folders would collide.
-
-    Args:
-        audiences: the audiences by name.
-        epsilon: that of the section privacy.
-        delta: that of the section privacy.
-    """
+    """Refuse audiences that are not nested, or whose folders would collide."""
     if not audiences:
         return
     if len(audiences) > MOST_AUDIENCES:

@@ -86,7 +86,6 @@ def doubt_of(query: str, dialect: str = "") -> str | None:
     """The first piece of a query that may break its row-by-row reading, in words; None if there is none.
 
     Args:
-        query: one SELECT.
         dialect: the kind of its database; "" where it isn't known yet.
     """
     import sqlglot

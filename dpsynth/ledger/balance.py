@@ -420,7 +420,6 @@ class Balance:
         """True if one more release fits under the cap, or under another.
 
         Args:
-            cost: the most that it may cost.
             part: the part that is composed in parallel, or None.
         """
         if figures(self.filter, cost) is None:

@@ -93,7 +93,6 @@ def broken_link(row: Row, number: int, before: str) -> Iterator[str]:
     """The faults of a row that hashes show, in words that begin with its number.
 
     Args:
-        row: as stored.
         number: the number of the previous row, as stored; 0 if there is none.
         before: the hash of the previous row, as stored; ``FIRST`` if there is none.
     """
@@ -119,7 +118,6 @@ def broken_links(rows: Sequence[Row], counted: object, hashed: object, checked: 
     Each row is compared with the row before it, so that a change is reported at the row that was changed.
 
     Args:
-        rows: in the order of their numbers.
         counted: the number of rows by the ledger's record.
         hashed: the hash of the last row by the ledger's record.
         checked: number of first rows in which no fault was found before.

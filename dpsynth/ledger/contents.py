@@ -376,9 +376,6 @@ class Book:
     def enter(self, row: Row) -> None:
         """Enter a row.
 
-        Args:
-            row: the next one.
-
         Raises:
             InvalidRow: the row can't follow the rows before it.
         """

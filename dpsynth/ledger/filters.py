@@ -72,8 +72,6 @@ def bound(kind: Filter, cap: Amount, approximate_share: Fraction = Fraction(0)) 
     """The bound of a filter under a cap, rounded down.
 
     Args:
-        kind: the filter.
-        cap: (E, D).
         approximate_share: the share of D that zcdp and gdp keep for approximate deltas, below 1.
 
     At a delta of 0 no amount of Gaussian noise is enough, so zcdp and gdp admit nothing.

@@ -330,10 +330,6 @@ class Ledger:
     def __init__(self, url: str, head: str | Path | None = None) -> None:
         """Check that the URL can hold a ledger. The ledger itself is not opened.
 
-        Args:
-            url: URL of the database.
-            head: path of the head file, if one is kept.
-
         Raises:
             ConfigError: the URL is malformed or of another kind, the file can't be written, or the head
                 file is the ledger itself.
@@ -444,8 +440,6 @@ class Ledger:
 
         Args:
             cost: the cost of its journal; None where only its reservation bounds it.
-            events: the events of its journal.
-            holder: the run that asks.
             digest: digest of all questions and answers.
 
         Raises:
@@ -480,8 +474,6 @@ class Ledger:
 
         Args:
             cost: the cost of its journal; None without one, or where only its reservation bounds it.
-            events: the events of its journal; none where its cost is None.
-            reason: the reason why it is given up.
             holder: the run whose journal it is; None without a journal.
 
         Raises:

@@ -27,14 +27,7 @@ from dpsynth.ledger.filters import figures
 
 
 def hints(wanted: Reservation, dataset: str, accounts: Sequence[Balance], bundles: Path) -> Iterator[str]:
-    """Sentences about a new release that its owner may not expect.
-
-    Args:
-        wanted: the release, as its config has it.
-        dataset: the name of its account.
-        accounts: all accounts of the ledger.
-        bundles: the folder of the release's bundles.
-    """
+    """Sentences about a new release that its owner may not expect."""
     account = next((a for a in accounts if a.dataset == dataset), None)
     if account is None:
         yield from _of_a_new_account(dataset, accounts)
@@ -172,12 +165,7 @@ def check_unit(near: Neighbours, most_rows: int | None, account: Balance) -> Non
 
 
 def check_reason(reason: str, what: str) -> str:
-    """The reason for a change, without blanks around it; ConfigError where there is none to keep.
-
-    Args:
-        reason: as given.
-        what: the words for the change.
-    """
+    """The reason for a change, without blanks around it; ConfigError where there is none to keep."""
     said = reason.strip()
     if not said or not said.isprintable() or len(said) > _LONGEST_REASON:
         raise ConfigError(
@@ -224,12 +212,6 @@ def check_allowed(entry: Reservation, account: Balance, ledger: str, today: date
 
     The cap is the account's; a lower cap in the config holds for this reservation, a higher cap has no
     effect.
-
-    Args:
-        entry: the request.
-        account: the account before it.
-        ledger: name of the ledger, for the refusal.
-        today: UTC date, for the refusal.
     """
     cap = entry.cap_under(account.cap)
     lasting = not account.filter.needs_delta or cap.delta > 0

@@ -79,8 +79,6 @@ def present(connection: Connection, name: str, *, own_file: bool) -> bool:
     """True if the database has the ledger's tables.
 
     Args:
-        connection: a connection within a transaction.
-        name: name of the ledger, for messages.
         own_file: true if the database must hold no other tables.
 
     Raises:

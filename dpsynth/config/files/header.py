@@ -149,12 +149,6 @@ def _not_text(path: Place, form: FileForm, line: bytes) -> str:
 def missing_columns(path: Place, form: FileForm, columns: Sequence[str], header: Sequence[str]) -> None:
     """Refuse a header that lacks a column, or that repeats one.
 
-    Args:
-        path: the file.
-        form: its form.
-        columns: names of the columns that will be read.
-        header: all names.
-
     Raises:
         SourceError: with advice if another separator, encoding or spelling would find the columns.
     """
@@ -167,9 +161,6 @@ def require_columns(
     """Refuse a table that lacks a column, or has two of its name.
 
     Args:
-        columns: names of the columns that will be read.
-        header: all names of the table.
-        table: its name in messages.
         advice: the sentence that says what to do about absent columns.
 
     Raises:

@@ -112,10 +112,6 @@ def sheet_rows(path: Place, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
 
     Cells behind a row's last one are left out.
 
-    Args:
-        path: the workbook.
-        sheet: its name; None for the first one.
-
     Raises:
         SourceError: openpyxl isn't installed, or the workbook has no such sheet.
         OSError: the file is no workbook, or broken.
@@ -251,8 +247,6 @@ def plainly(path: Place, form: FileForm, advice: str) -> Iterator[None]:
     """Errors of a file that is no table, replaced by a SourceError that quotes no cell.
 
     Args:
-        path: the file.
-        form: the form that was declared.
         advice: a sentence for a path without a file.
     """
     is_file, folder = _is_file_or_folder(path)
@@ -405,8 +399,6 @@ def opened(path: Place, form: FileForm, told: Told | None = None) -> Iterator[Bi
     """The bytes of a CSV file, unpacked; those of UTF-16 as UTF-8, those of all other encodings as they are.
 
     Args:
-        path: the file.
-        form: its form.
         told: takes the numbers of bytes of the file that are read, packed as they lie there.
 
     Raises:
