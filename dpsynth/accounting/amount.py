@@ -76,11 +76,9 @@ class Amount:
         )
 
     def within(self, cap: Amount) -> bool:
-        """True if neither figure exceeds the cap's."""
         return self.epsilon <= cap.epsilon and self.delta <= cap.delta
 
     def capped(self, cap: Amount) -> Amount:
-        """The lower of each figure and the cap's."""
         return Amount(min(self.epsilon, cap.epsilon), min(self.delta, cap.delta))
 
     def shown(self, *, up: bool = True) -> str:

@@ -319,7 +319,6 @@ class CalibratedNoise(Calibrated[GaussianEvent | LaplaceEvent]):
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of the noise, in rows."""
         return sqrt(self.noise.variance(self.scale))
 
     @property
@@ -344,7 +343,6 @@ class Calibration:
 
     @property
     def counted_once(self) -> Calibration:
-        """The calibration for counts of units, each counted once and in one cell."""
         return replace(self, near=self.near.counted_once)
 
     def counts(self, price: Fraction) -> CalibratedNoise:

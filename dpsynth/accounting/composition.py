@@ -66,7 +66,6 @@ class Cost:
 
     @property
     def epsilon(self) -> Fraction:
-        """Epsilon of the amount."""
         return self.amount.epsilon
 
     @property

@@ -29,7 +29,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dpsynth.accounting.amount import PI, float_up
-from dpsynth.accounting.measures import EXACT, TAIL_ERROR, continuous_variance, density, mills_ratio
+from dpsynth.accounting.measures import EXACT, TAIL_ERROR, Loss, continuous_variance, density, mills_ratio
 
 
 @dataclass(frozen=True)
@@ -63,28 +63,13 @@ class Guarantee:
     sample_rate: float | None = None
 
 
-class Event(Protocol):
+class Event(Loss, Protocol):
     """The privacy cost of one answer."""
-
-    @property
-    def epsilon(self) -> Fraction | None:
-        """Pure epsilon, or None where the mechanism has none."""
-        ...
 
     @property
     def delta(self) -> Fraction:
         """Probability of a loss above epsilon, rho and mu^2/2; it adds up beside them."""
         return Fraction(0)
-
-    @property
-    def rho(self) -> Fraction:
-        """Zero-concentrated rho."""
-        ...
-
-    @property
-    def half_mu_squared(self) -> Fraction | None:
-        """mu^2/2 of Gaussian DP, or None where it has none."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -101,12 +86,10 @@ class LaplaceEvent(Event):
 
     @property
     def epsilon(self) -> Fraction:
-        """l1/scale."""
         return Fraction(self.l1) / Fraction(self.scale)
 
     @property
     def rho(self) -> Fraction:
-        """epsilon^2/2."""
         return self.epsilon**2 / 2
 
     @property
@@ -137,7 +120,6 @@ class GaussianEvent(Event):
 
     @property
     def rho(self) -> Fraction:
-        """l2_squared/(2 sigma^2)."""
         return Fraction(self.l2_squared) / (2 * Fraction(self.sigma) ** 2)
 
     @property
@@ -172,12 +154,10 @@ class ExponentialEvent(Event):
 
     @property
     def epsilon(self) -> Fraction:
-        """2 sensitivity/scale."""
         return 2 * Fraction(self.sensitivity) / Fraction(self.scale)
 
     @property
     def rho(self) -> Fraction:
-        """epsilon^2/8."""
         return self.epsilon**2 / 8
 
     @property
@@ -213,7 +193,6 @@ class SelectionEvent(Event):
 
     @property
     def epsilon(self) -> Fraction:
-        """Partitions times epsilon0."""
         return self.partitions * Fraction(self.epsilon0)
 
     @property

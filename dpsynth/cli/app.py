@@ -167,7 +167,6 @@ class CommandsOfAll(TyperGroup):
     """The core's commands, then those of the wings."""
 
     def list_commands(self, ctx: Context) -> list[str]:
-        """Their names, in the order of the help."""
         return [*super().list_commands(ctx), *(name for wing in wings() for name in wing.commands)]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:

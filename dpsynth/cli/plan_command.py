@@ -331,9 +331,7 @@ def _engine(engine: Facts) -> Iterator[str]:
 class PrintPlan(Protocol):
     """Prints what a collection under trust: local would protect, ask and tell."""
 
-    def __call__(self, spec: Spec, respondents: int | None, *, detail: bool, as_json: bool) -> None:
-        """Print it, in words or as JSON."""
-        ...
+    def __call__(self, spec: Spec, respondents: int | None, *, detail: bool, as_json: bool) -> None: ...
 
 
 WITHOUT_CURATOR: Point[PrintPlan] = Point("plan without a curator", "local")
@@ -345,9 +343,7 @@ class ComparedAccountants(Protocol):
     rows: list[dict[str, object]]
     """Plain JSON values of each."""
 
-    def print_to(self, console: Console) -> None:
-        """Print them."""
-        ...
+    def print_to(self, console: Console) -> None: ...
 
 
 ACCOUNTANTS: Point[Callable[[Spec], ComparedAccountants]] = Point("accountants of a plan", "proof")

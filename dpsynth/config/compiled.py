@@ -82,7 +82,6 @@ class CompiledSpec:
 
     @cached_property
     def domain(self) -> Domain:
-        """The domain of ``columns``."""
         return domain_of(self.columns)
 
     @cached_property

@@ -85,7 +85,6 @@ class Schedule(Section):
 
     @property
     def zone(self) -> ZoneInfo:
-        """The time zone."""
         return ZoneInfo(self.timezone)
 
 

@@ -173,7 +173,6 @@ class Row(BaseModel):
 
     @property
     def max_rows(self) -> int:
-        """Rows that one unit can hold: 1."""
         return 1
 
 

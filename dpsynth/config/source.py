@@ -403,7 +403,6 @@ class Source(TableFile):
 
     @property
     def in_database(self) -> bool:
-        """True if the table is the rows of a query."""
         return self.query is not None
 
     def doubt(self, address: str) -> str | None:
@@ -498,7 +497,6 @@ class Engine(Section):
 
     @property
     def by_workers(self) -> bool:
-        """True if other processes count."""
         return False
 
     @property

@@ -227,7 +227,6 @@ class Reservation(ReleaseFacts):
 
     @property
     def table(self) -> Table:
-        """The table that it is about."""
         return Table(self.dataset, self.source, self.release, self.other_people)
 
     @property
@@ -351,12 +350,10 @@ class Balance:
 
     @property
     def of_unit(self) -> Balance:
-        """The account without releases that nothing bounds for its unit."""
         return replace(self, releases=tuple(r for r in self.releases if r.cost_of_unit is not None))
 
     @property
     def cap(self) -> Amount:
-        """The cap in force."""
         return self.caps[-1].cap
 
     @property
@@ -371,7 +368,6 @@ class Balance:
 
     @property
     def bound(self) -> Figures:
-        """The bound on the filter's sums."""
         return bound(self.filter, self.cap, self.approximate_share)
 
     def _total(self, *more: Counted) -> Figures:

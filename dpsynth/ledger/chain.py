@@ -60,7 +60,6 @@ class Row:
     hash: str
 
     def to_json(self) -> dict[str, int | str | None]:
-        """The fields by name."""
         return asdict(self)
 
     @property

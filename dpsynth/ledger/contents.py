@@ -398,7 +398,6 @@ class Book:
                 raise InvalidRow(f"row {row.number}: it reserves {what}")
 
     def balance(self, dataset: str) -> Balance | None:
-        """A dataset's account."""
         account = self._accounts.get(dataset)
         return None if account is None else account.balance()
 
@@ -407,7 +406,6 @@ class Book:
         return tuple(account.balance() for account in self._accounts.values())
 
     def release(self, release_id: str) -> ReleaseEntry | None:
-        """A release's entry; None where there is none."""
         dataset = self._dataset_of.get(release_id)
         return None if dataset is None else self._accounts[dataset].releases[release_id]
 

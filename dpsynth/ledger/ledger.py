@@ -98,15 +98,12 @@ class Reading:
         return found
 
     def balance(self, dataset: str) -> Balance | None:
-        """A dataset's account, or None where the ledger has none of it."""
         return self.book.balance(dataset)
 
     def balances(self) -> tuple[Balance, ...]:
-        """Every dataset's account, in the order of their opening."""
         return self.book.balances()
 
     def release(self, release_id: str) -> ReleaseEntry | None:
-        """The entry of a release, or None where it was never reserved."""
         return self.book.release(release_id)
 
     def dataset_of(self, table: Table) -> str:
@@ -289,7 +286,6 @@ class Sessions:
                 self.refuse(next(head.problems([], head.lines()), None))
 
     def refuse(self, problem: str | None) -> None:
-        """ConfigError of a problem, if there is one."""
         if problem is not None:
             raise damaged(self._store.name, problem)
 
@@ -359,7 +355,6 @@ class Ledger:
 
     @property
     def has_head_file(self) -> bool:
-        """True if its last row is remembered elsewhere."""
         return self._head is not None
 
     def reserve(self, entry: Reservation) -> ReleaseEntry:
@@ -561,7 +556,6 @@ class Ledger:
         return self.read().balances()
 
     def release(self, release_id: str) -> ReleaseEntry | None:
-        """The entry of a release, or None; ConfigError as ``balance``."""
         return self.read().release(release_id)
 
     def state(self, release_id: str) -> State | None:

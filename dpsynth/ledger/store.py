@@ -245,7 +245,6 @@ class Store:
         return self._file is not None
 
     def stands_at(self, path: Path) -> bool:
-        """True if a path is that of the database's own file."""
         return self._file is not None and self._file.resolve() == path.resolve()
 
     @property

@@ -107,7 +107,6 @@ class AccountView:
 
     @property
     def unfinished(self) -> tuple[ReleaseEntry, ...]:
-        """Releases that have not ended."""
         return tuple(r for r in self.account.releases if r.state == "reserved")
 
     @property

@@ -129,11 +129,9 @@ class RemotePath:
     """A file or a folder behind a URL, with those methods of ``Path`` that readers of tables use."""
 
     def __init__(self, url: str) -> None:
-        """Nothing is opened yet."""
         self._url = url
 
     def __str__(self) -> str:
-        """The URL as it was given."""
         return self._url
 
     @cached_property
@@ -152,7 +150,6 @@ class RemotePath:
 
     @property
     def name(self) -> str:
-        """The last part of the URL."""
         return PurePosixPath(self._url).name
 
     def open(self, mode: str = "rb") -> BinaryIO:
@@ -171,7 +168,6 @@ class RemotePath:
         return int(system.size(inside) or 0)
 
     def is_file(self) -> bool:
-        """True if there is a file."""
         system, inside = self._found
         return bool(system.isfile(inside))
 
