@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dpsynth.config import Spec
-    from dpsynth.ledger.balance import Balance, Ticks
+    from dpsynth.ledger.balance import Balance, Runway, Ticks
     from dpsynth.ledger.ledger import Ledger
     from dpsynth.ledger.views import Accountants, AccountView
     from dpsynth.pipeline.release_run import Ending
@@ -187,7 +187,8 @@ def cap(  # noqa: PLR0913 (one parameter for each option of the command)
     after = book.change_cap(dataset, wanted, _said(reason), share)
     old, new = (account.caps[-1].shown() for account in (before, after))
     print(f"The cap of dataset '{dataset}' was {old} and is {new}.")
-    print(f"{_releases_left(after)}, and {_fits(before):,} before.")
+    road = _road(before)
+    print(f"{_releases_left(after)}, and {0 if road is None else road.fits:,} before.")
     if after.share_used > 1:
         print("It is below what is counted already: every further release is refused.")
     elif not wanted.within(before.cap):
@@ -361,21 +362,17 @@ def _nothing(book: Ledger) -> ConfigError:
     )
 
 
+def _road(account: Balance) -> Runway | None:
+    from dpsynth.ledger.balance import runway
+
+    return runway(account, datetime.now(UTC).date())
+
+
 def _releases_left(account: Balance) -> str:
     """Number of releases that still fit, as the beginning of a sentence."""
-    from dpsynth.ledger.balance import runway
-
-    road = runway(account, datetime.now(UTC).date())
-    if road is None:
+    if (road := _road(account)) is None:
         return "No release counts for anything yet"
     return f"Of releases like the last one ({road.like.reserved.amount.shown()}) {road.fits:,} more fit"
-
-
-def _fits(account: Balance) -> int:
-    from dpsynth.ledger.balance import runway
-
-    road = runway(account, datetime.now(UTC).date())
-    return 0 if road is None else road.fits
 
 
 def _figure(text: str, option: str, below: int | None) -> Fraction:

@@ -127,6 +127,16 @@ class CompiledSpec:
     def _questions(self) -> dict[str, object]:
         spec = self.spec
         columns = [column.recorded for column in self.columns]
+        # Only where there are some: releases from before there could be any stay what they were.
+        optional: dict[str, object] = {
+            "constraints": list(spec.constraints),
+            "sums": [[of, *by] for of, by in self.summable],
+            "quantiles": [[of, *by, *at] for of, by, at in self.quantiles],
+            "audiences": _audiences(spec) if spec.audiences else None,
+            # The journal says which file it is.
+            "public": spec.public_table is not None,
+            "known": [(m.columns, m.cells) for m in spec.public_marginals],
+        }
         return {
             # As it always was: before the ledger knew sources, the name of the release stood for the table.
             "dataset": spec.ledger.dataset or spec.release,
@@ -137,18 +147,7 @@ class CompiledSpec:
             "pairs": [list(r.columns) for r in spec.publish.statistics if len(r.columns) == _PAIR],
             "period": None if spec.period is None else spec.period.model_dump(),
             "reuse": spec.reuse.model_dump(),
-            # Only where there are some: releases from before there could be any stay what they were.
-            **({"constraints": list(spec.constraints)} if spec.constraints else {}),
-            **({"sums": [[of, *by] for of, by in self.summable]} if self.summable else {}),
-            **({"quantiles": [[of, *by, *at] for of, by, at in self.quantiles]} if self.quantiles else {}),
-            **({"audiences": _audiences(spec)} if spec.audiences else {}),
-            # The journal says which file it is.
-            **({} if spec.public_table is None else {"public": True}),
-            **(
-                {"known": [(m.columns, m.cells) for m in spec.public_marginals]}
-                if spec.public_marginals
-                else {}
-            ),
+            **{key: value for key, value in optional.items() if value},
         }
 
 

@@ -360,9 +360,7 @@ class Privacy(Section):
         """The share of the exam; None for the default. A sample is not examined."""
         if self.sample_rate is not None:
             return Decimal(0)
-        if self.split is None or (self.split.exam is None and not self.split.whole):
-            return None
-        return self.split.exam or Decimal(0)
+        return self._share("exam")
 
     @property
     def cutoff(self) -> Decimal | None:
@@ -372,9 +370,13 @@ class Privacy(Section):
         """
         if isinstance(self.unit, Row) or self.max_rows_private or self.sample_rate is not None:
             return Decimal(0)
-        if self.split is None or (self.split.cutoff is None and not self.split.whole):
+        return self._share("cutoff")
+
+    def _share(self, step: str) -> Decimal | None:
+        """The share of a step beside the others; None for the plan's."""
+        if self.split is None or (getattr(self.split, step) is None and not self.split.whole):
             return None
-        return self.split.cutoff or Decimal(0)
+        return getattr(self.split, step) or Decimal(0)
 
     @property
     def max_rows_private(self) -> bool:

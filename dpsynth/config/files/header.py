@@ -183,12 +183,13 @@ def _advice(path: Place, form: FileForm, absent: Sequence[str], header: Sequence
     if form.kind == "csv":
         line = _first_line(path, form)
         for word, sign in SEPARATORS.items():
-            if sign != form.separator and _has_all(line, replace(form, separator=sign), absent):
+            named = _names_if_any(line, replace(form, separator=sign))
+            if sign != form.separator and not set(absent).difference(named):
                 quoted = word if word.isalpha() else f"'{word}'"
                 return f"Its first line has {quoted} between the names: set source.separator: {quoted}."
         for encoding in (e for e in ENCODINGS if e not in WIDE):
             encoded = replace(form, encoding=encoding)
-            if _has_all(_first_line(path, encoded), encoded, absent):
+            if not set(absent).difference(_names_if_any(_first_line(path, encoded), encoded)):
                 name = usual_name(encoding)
                 return f"Its first line is {name} text: set source.encoding: {name}."
     return spelling_advice(absent, header)
@@ -211,11 +212,11 @@ def _first_line(path: Place, form: FileForm) -> bytes:
         return header_line(stream, form)
 
 
-def _has_all(line: bytes, form: FileForm, columns: Sequence[str]) -> bool:
+def _names_if_any(line: bytes, form: FileForm) -> list[str]:
     try:
-        return set(columns) <= set(names_in(line, form))
+        return names_in(line, form)
     except (UnicodeDecodeError, csv.Error):
-        return False
+        return []
 
 
 def _plain(name: str) -> str:
@@ -230,12 +231,6 @@ def _plain(name: str) -> str:
 
 def separator_of(line: bytes, form: FileForm) -> str:
     """The separator that gives a first line the most names; the comma if none gives two."""
-    names = {sign: _names_by(line, replace(form, separator=sign)) for sign in SEPARATORS.values()}
-    return max(names, key=lambda sign: names[sign]) if max(names.values()) > 1 else ","
-
-
-def _names_by(line: bytes, form: FileForm) -> int:
-    try:
-        return len(names_in(line, form))
-    except (UnicodeDecodeError, csv.Error):
-        return 0
+    signs = SEPARATORS.values()
+    number = {sign: len(_names_if_any(line, replace(form, separator=sign))) for sign in signs}
+    return max(number, key=lambda sign: number[sign]) if max(number.values()) > 1 else ","
