@@ -68,21 +68,20 @@ def added(kind: Literal["commands", "functions", "points"], name: str) -> tuple[
     return None if wing is None else (at(getattr(wing, kind)[name]), wing)
 
 
+@dataclass(frozen=True)
 class Point(Generic[T]):
     """A place where the core asks for what a wing may add.
+
+    Attributes:
+        name: what wings name it by.
+        wing: the wing of this project that fills it, for messages.
 
     >>> Point[object]("nothing fills this").filled() is None
     True
     """
 
-    def __init__(self, name: str, wing: str = "") -> None:
-        """A point of the core.
-
-        Args:
-            name: what wings name it by.
-            wing: the wing of this project that fills it, for messages.
-        """
-        self.name, self._wing = name, wing
+    name: str
+    wing: str = ""
 
     def filled(self) -> T | None:
         """What fills it; None without the wing."""
@@ -100,5 +99,5 @@ class Point(Generic[T]):
         """
         found = self.filled()
         if found is None:
-            raise ConfigError(f"{by} needs the wing {self._wing}, which is not installed here.")
+            raise ConfigError(f"{by} needs the wing {self.wing}, which is not installed here.")
         return found
