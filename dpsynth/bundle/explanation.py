@@ -83,7 +83,6 @@ class Words:
 
     @staticmethod
     def of(publication: Publication) -> Words:
-        """The words of a publication."""
         say = partial(paragraphs, _template(), facts=_facts(publication))
         reused, collection = publication.reused, publication.collection
         builds_on = reused is not None and bool(reused.used)
@@ -105,7 +104,6 @@ class Words:
 
 
 def _facts(publication: Publication) -> Mapping[str, object]:
-    """What fills the sentences."""
     guarantee, audience = publication.guarantee, publication.audience
     epsilons = {} if audience is None else audience.epsilons
     own = 0.0 if audience is None else epsilons[audience.name]

@@ -328,6 +328,16 @@ class File(Part):
     sha256: Sha256
 
 
+_COMPOSED = ("epsilon", "delta", "rho", "mu", "approximate_delta", "unit", "neighbours", "accountant")
+"""Facts of a composed guarantee that the manifest states as they are."""
+
+_AS_PUBLISHED = (
+    "release", "release_id", "rehearsal", "date", "warnings", "minimum_set_size", "maximum_set_overlap",
+    "signed_by",
+)  # fmt: skip
+"""Facts of a publication that the manifest states as they are."""
+
+
 class Manifest(Part):
     model_config = ConfigDict(title="dpsynth bundle manifest")
 
@@ -385,10 +395,7 @@ class Manifest(Part):
         verdict, guarantee = publication.verdict, publication.guarantee
         facts = {
             "format": FORMAT,
-            "release": publication.release,
-            "release_id": publication.release_id,
-            "rehearsal": publication.rehearsal,
-            "date": publication.date,
+            **{name: getattr(publication, name) for name in _AS_PUBLISHED},
             "period": None if publication.part is None else publication.part.to_json(),
             "trust": "central" if publication.collection is None else "local, ε per respondent",
             "audience": None if publication.audience is None else publication.audience.to_json(),
@@ -401,22 +408,14 @@ class Manifest(Part):
             },
             "contribution_bounding": None if cut is None else cut.to_json(),
             "guarantee": {
-                "epsilon": guarantee.epsilon,
-                "delta": guarantee.delta,
-                "rho": guarantee.rho,
-                "mu": guarantee.mu,
-                "approximate_delta": guarantee.approximate_delta,
-                "unit": guarantee.unit,
+                **{name: getattr(guarantee, name) for name in _COMPOSED},
                 "rows_without_id": publication.nameless,
-                "neighbours": guarantee.neighbours,
-                "accountant": guarantee.accountant,
                 "groups": of_groups(guarantee),
                 "other_relation": other_relation(guarantee),
                 "in_words": words.guarantee,
             },
             "not_protected": words.not_protected,
             "cautions": words.cautions,
-            "warnings": publication.warnings,
             "budget_requested": publication.budget,
             "mechanisms": publication.events,
             "structure": {
@@ -471,9 +470,6 @@ class Manifest(Part):
                 for statistic in publication.statistics
             ],
             "views": None if publication.views is None else publication.views.to_json(),
-            "minimum_set_size": publication.minimum_set_size,
-            "maximum_set_overlap": publication.maximum_set_overlap,
-            "signed_by": publication.signed_by,
             "software": publication.versions,
             "files": {},
         }
@@ -525,19 +521,9 @@ class Manifest(Part):
 
     @property
     def composed(self) -> Guarantee:
-        """The guarantee as an accountant gives it."""
         stated, sampled = self.guarantee, self.sampling
-        return Guarantee(
-            epsilon=stated.epsilon,
-            delta=stated.delta,
-            rho=stated.rho,
-            unit=stated.unit,
-            neighbours=stated.neighbours,
-            accountant=stated.accountant,
-            mu=stated.mu,
-            approximate_delta=stated.approximate_delta,
-            sample_rate=None if sampled is None else sampled.rate,
-        )
+        rate = None if sampled is None else sampled.rate
+        return Guarantee(**{name: getattr(stated, name) for name in _COMPOSED}, sample_rate=rate)
 
     @property
     def relations(self) -> Basis:

@@ -50,11 +50,9 @@ class InlinePage:
     height: int = 700
 
     def __repr__(self) -> str:
-        """The path."""
         return str(self.path)
 
     def _repr_html_(self) -> str:
-        """A frame that holds the whole page."""
         page = escape(self.path.read_text(encoding="utf-8"))
         return (
             f'<iframe srcdoc="{page}" sandbox style="width:100%;border:0" height="{self.height}" '

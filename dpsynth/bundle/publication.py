@@ -75,7 +75,6 @@ class BundleAudience:
         return tuple(dict.fromkeys(m.clique for tier in self.earlier for m in tier.answers))
 
     def to_json(self) -> dict[str, object]:
-        """The manifest's entry."""
         return {
             "name": self.name,
             "audiences": [{"name": name, "epsilon": epsilon} for name, epsilon in self.epsilons.items()],
@@ -96,9 +95,7 @@ class Views(Protocol):
         """What they add to the guarantee, in words."""
         ...
 
-    def to_json(self) -> dict[str, object]:
-        """The facts of the manifest."""
-        ...
+    def to_json(self) -> dict[str, object]: ...
 
     def files(self) -> Iterator[tuple[str, Mapping[str, Sequence[str] | pa.StringArray]]]:
         """Each file's name, with its columns."""
@@ -113,9 +110,7 @@ class FromElsewhere(Protocol):
         """The sets of columns whose joint counts are in the model."""
         ...
 
-    def to_json(self) -> dict[str, object]:
-        """The facts of the manifest."""
-        ...
+    def to_json(self) -> dict[str, object]: ...
 
 
 class EarlierReleases(FromElsewhere, Protocol):
@@ -130,9 +125,7 @@ class EarlierReleases(FromElsewhere, Protocol):
 class WithoutCurator(Protocol):
     """A collection of reports that respondents randomised themselves, under trust: local."""
 
-    def to_json(self) -> dict[str, object]:
-        """The facts of the manifest."""
-        ...
+    def to_json(self) -> dict[str, object]: ...
 
     def guarantee_in_words(self, guarantee: Guarantee) -> tuple[str, ...]:
         """The guarantee of every respondent, as sentences."""
@@ -264,5 +257,4 @@ class Publication:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that were read and modelled, in the order of the table."""
         return self.layout.columns

@@ -122,7 +122,6 @@ class MeanView:
 
     @property
     def binned(self) -> bool:
-        """True if any mean has a grouping error."""
         return any(row.grouping_error for row in self.rows)
 
     @property
@@ -132,12 +131,10 @@ class MeanView:
 
     @property
     def counted(self) -> bool:
-        """True if any figure comes with its number of rows."""
         return any(row.rows for row in self.rows)
 
     @property
     def head(self) -> str:
-        """The heading of the figures."""
         return "Mean" if self.statistic.kind == "mean" else "Estimate"
 
 
@@ -227,7 +224,6 @@ class _Scale:
 
 
 def _most(rows: Sequence[Row], name: str) -> float:
-    """The largest of some figures, or 0 where none is above it."""
     return max([0.0, *(_number(row, name) or 0.0 for row in rows)])
 
 
@@ -401,7 +397,6 @@ def _step(terms: tuple[str, str, str], group: Sequence[Mechanism], measure: str,
 
 
 def _answers(mechanism: Mechanism) -> int:
-    """The number of answers of a mechanism: one, or one distance for each candidate."""
     candidates = mechanism.candidates if mechanism.question in ("errors", "exam") else None
     return 1 if candidates is None else candidates
 

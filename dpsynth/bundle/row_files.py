@@ -213,16 +213,13 @@ class RowFile(Protocol):
         """Write rows after those that are there; codes of columns from which they were made spare work."""
         ...
 
-    def close(self) -> None:
-        """End the file."""
-        ...
+    def close(self) -> None: ...
 
 
 class CsvFile:
     """A CSV file, or rows on the way to one; compressed with gzip or zstd if its name ends so."""
 
     def __init__(self, raw: IO[bytes], layout: Layout, path: Path | None = None) -> None:
-        """Begin a file."""
         self.names = () if path is None else (path.name,)
         self._layout = layout
         self._begun = False
@@ -242,7 +239,6 @@ class CsvFile:
             self._file.write(lines)
 
     def close(self) -> None:
-        """End the file."""
         if self._file is not self._raw:
             self._file.close()
         self._raw.close()
@@ -252,7 +248,6 @@ class ParquetFile:
     """A Parquet file; or a folder of that name with files of so many rows each."""
 
     def __init__(self, path: Path, rows_a_file: int | None = None) -> None:
-        """Begin a new file or folder."""
         self.names: tuple[str, ...] = ()
         self._path, self._most = path, rows_a_file
         self._writer: pq.ParquetWriter | None = None
@@ -261,7 +256,6 @@ class ParquetFile:
             path.mkdir()
 
     def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None:
-        """Write rows."""
         del codes
         plain, begin = table.replace_schema_metadata(None), 0
         while begin < plain.num_rows or self._writer is None:
@@ -284,7 +278,6 @@ class ParquetFile:
         self._writer, self._rows = pq.ParquetWriter(path, schema, compression="zstd"), 0
 
     def close(self) -> None:
-        """End the file."""
         if self._writer is not None:
             self._writer.close()
 
@@ -331,7 +324,6 @@ class TableWriter:
     def __init__(
         self, folder: Path, layout: Layout, formats: Sequence[str], rows_a_file: int | None = None
     ) -> None:
-        """Begin new files in a folder, one for each format."""
         self.folder, self._rows = folder, 0
         self._files = [
             row_file(folder / f"{TABLE}{suffix}", layout, rows_a_file)
@@ -351,13 +343,11 @@ class TableWriter:
         return TableFiles(tuple(name for file in self._files for name in file.names), self._rows)
 
     def __enter__(self) -> Self:
-        """The writer itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End all files."""
         with ExitStack() as stack:
             for file in self._files:
                 stack.callback(file.close)

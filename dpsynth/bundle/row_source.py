@@ -242,7 +242,6 @@ class RowSource:
         return pa.concat_tables(rows.table for rows in self.pieces(number, rng))
 
     def seeded(self, number: int, seed: int | None) -> pa.Table:
-        """The rows of ``tables`` in one table."""
         if not number:
             return self.table(0, np.random.default_rng(0))
         return pa.concat_tables(self.tables(number, seed))
@@ -292,7 +291,6 @@ def _as_they_are(made: Made, rng: np.random.Generator) -> Made:
 
 
 def _in_random_order(made: Made, rng: np.random.Generator) -> Made:
-    """The same rows in another order."""
     codes, repairs = made
     order = permuted(len(next(iter(codes.values()))), rng)
     return {column: own[order] for column, own in codes.items()}, repairs
@@ -400,7 +398,6 @@ class _Header:
 
     @classmethod
     def of(cls, header: Any, domain: Domain, layout: Layout) -> _Header:
-        """The header that a JSON value is."""
         require(isinstance(header, dict) and header.get("format") == FORMAT, f"its format is not '{FORMAT}'")
         version = header.get("version")
         require(version == VERSION, f"its version is {version!r}; this program reads version {VERSION}")
@@ -444,7 +441,6 @@ class _Header:
         )
 
     def members(self, domain: Domain, layout: Layout) -> list[Member]:
-        """The arrays of the file."""
         sizes = {c.name: c.size for c in layout.columns}
         bins = {c.name: len(c.codec.labels) for c in layout.columns}
         return [

@@ -100,7 +100,6 @@ class Paths:
     """Shortest paths between columns, from clique to clique; those from one column are sought together."""
 
     def __init__(self, cliques: Iterable[Clique]) -> None:
-        """Paths along some cliques."""
         self._holding: dict[str, list[Clique]] = {}
         self._before: dict[str, dict[str, str]] = {}
         for clique in cliques:
@@ -168,7 +167,6 @@ class RelationsInWords:
     """The bases of pairs in words."""
 
     def __init__(self, relations: Basis) -> None:
-        """The bases of pairs of some relations."""
         self._relations = relations
         self._paths = Paths((*relations.measured, *relations.public, *relations.earlier))
 

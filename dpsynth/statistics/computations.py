@@ -321,12 +321,20 @@ def _crosstab(asked: Crosstab, sources: Sources) -> Computed:
     return counts(asked.columns, sources)
 
 
+def _by_group(
+    asked: Grouped, measures: Sequence[Measure], sources: Sources
+) -> tuple[GroupedCounts | MeasuredFigures, list[float], Figures]:
+    """The groups; the rows that each figure rests on; and figures, one for each measure in each group."""
+    own = sources.measured_figures(measures[0], asked.by) if asked.where is None else None
+    groups = grouped_counts(asked, sources) if own is None else own
+    found = [groups.figure(number, each) for number in range(groups.groups) for each in measures]
+    measured = sources.is_direct(asked.columns)
+    figures = _tabled([figure for figure, _ in found], groups.limits, groups.basis, measured=measured)
+    return groups, [rows for _, rows in found], figures
+
+
 def _grouped(asked: Grouped, sources: Sources) -> Computed:
-    """A figure of each group."""
-    measure = Measure(asked.kind, asked.numbers)
-    groups = _groups(asked, measure, sources)
-    found = [groups.figure(number, measure)[0] for number in range(groups.groups)]
-    figures = _tabled(found, groups.limits, groups.basis, measured=sources.is_direct(asked.columns))
+    _, _, figures = _by_group(asked, [Measure(asked.kind, asked.numbers)], sources)
     if isinstance(asked, Variance):
         figures = replace(figures, more={"standard_deviation": np.sqrt(figures.estimate)})
     return Computed(*_named(asked), sources.members(asked.by), {}, figures)
@@ -336,29 +344,20 @@ def _mean(asked: Mean, sources: Sources) -> Computed:
     """The mean of each group; of all rows by one column at most with its rows, and what bins hide."""
     if asked.stated is not None:
         return _grouped(asked, sources)
-    measure = Measure("mean", asked.numbers)
-    groups = _groups(asked, measure, sources)
+    groups, rows, figures = _by_group(asked, [Measure("mean", asked.numbers)], sources)
     assert isinstance(groups, GroupedCounts | SummedGroups)
-    found = [groups.figure(number, measure) for number in range(groups.groups)]
     hidden = [groups.grouping_error(number, asked.mean) for number in range(groups.groups)]
-    figures = _tabled(
-        [figure for figure, _ in found],
-        groups.limits,
-        groups.basis,
-        measured=sources.is_direct(asked.columns),
-    )
     more = {
-        "rows": np.array([rows for _, rows in found]),
+        "rows": np.array(rows),
         "grouping_error": np.where(np.isnan(figures.estimate), np.nan, hidden),
     }
-    figures = replace(figures, interval=[groups.limits] * len(found), more=more)
+    figures = replace(figures, interval=[groups.limits] * len(rows), more=more)
     title, name = _named(asked)
     title = f"{asked.mean} by {asked.by[0]}" if asked.by else title
     return Computed(title, name, sources.members(asked.by), {}, figures)
 
 
 def _named(asked: Grouped) -> tuple[str, tuple[str, ...]]:
-    """Title and parts of the file name."""
     of = "rows" if asked.of is None else f"{asked.kind} of {asked.of}"
     by = f" by {listed(asked.by)}" if asked.by else ""
     where = f" where {asked.where}" if asked.where else ""
@@ -369,12 +368,6 @@ def _named(asked: Grouped) -> tuple[str, tuple[str, ...]]:
         *(["where"] if where else []),
     )
     return f"{of}{by}{where}", parts
-
-
-def _groups(asked: Grouped, measure: Measure, sources: Sources) -> GroupedCounts | MeasuredFigures:
-    """The figures by group: those that a question of their own has measured, or those of counts."""
-    own = sources.measured_figures(measure, asked.by) if asked.where is None else None
-    return grouped_counts(asked, sources) if own is None else own
 
 
 def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
@@ -390,16 +383,11 @@ def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
 def _quantiles(asked: Quantiles, sources: Sources) -> Computed:
     """Quantiles of each group, by the counts of bins up to each, or of their pieces."""
     measures = [Measure("quantile", asked.numbers, float(share)) for share in asked.at]
-    groups = _groups(asked, measures[0], sources)
-    found = [groups.figure(number, each)[0] for number in range(groups.groups) for each in measures]
-    figures = _tabled(found, groups.limits, groups.basis, measured=sources.is_direct(asked.columns))
     labels = {"quantile": [str(share) for share in asked.at]}
-    return Computed(*_named(asked), sources.members(asked.by), labels, figures)
+    return Computed(*_named(asked), sources.members(asked.by), labels, _by_group(asked, measures, sources)[2])
 
 
 def _correlation(asked: Correlation, sources: Sources) -> Computed:
-    """Pearson's correlation of each pair."""
-
     def one(pair: Clique) -> tuple[Estimate, str]:
         table = GroupedCounts(sources.members(pair), 0, sources.counted(pair))
         return table.figure(0, Measure("correlation", pair))[0], table.counted.limits
@@ -433,7 +421,6 @@ def _matrix(
 
 
 def _model(asked: Model, sources: Sources) -> Computed:
-    """Coefficients of a regression."""
     clique, members = asked.columns, sources.members(asked.columns)
     design, target = design_of(members), members[-1]
     classes = len(target.codec.labels)

@@ -56,7 +56,6 @@ class Share:
     high: float
 
     def to_json(self) -> dict[str, object]:
-        """The share as the manifest has it."""
         return {key: round(getattr(self, key), 6) for key in ("estimate", "low", "high")}
 
 
@@ -83,7 +82,6 @@ class Kept:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Limits of the number."""
         wide = _deviations(self.noise, _OF_KEPT / 2) * self.error
         return max(self.rows - wide, 0.0), self.rows + wide
 
@@ -104,12 +102,10 @@ class CutOff:
 
     @property
     def bound(self) -> int:
-        """The contribution bound."""
         return self.near.max_rows
 
     @cached_property
     def units_above(self) -> Share:
-        """The share of the units that have more rows than are counted."""
         above = np.array(self.units.first) > self.bound
         one = _deviations(self.units.noise, _OF_UNITS) * self.units.stddev
         more, fewer = (float(self.units.values[chosen].sum()) for chosen in (above, ~above))
@@ -199,7 +195,6 @@ class CutOff:
 
     @property
     def in_words(self) -> str:
-        """The shares as sentences."""
         units, rows, each = self.units_above, self.rows, self.unit_name
         head = (
             f"At most {self.bound:,} rows of each {each} are counted (max_rows), and the rest is cut off. "
@@ -218,7 +213,6 @@ class CutOff:
         )
 
     def to_json(self) -> dict[str, object]:
-        """The manifest's entry."""
         return {
             "max_rows": self.bound,
             "units_by_rows": {

@@ -42,21 +42,11 @@ ALL: Place = (0, 1)
 """The place of all cells as one group."""
 
 
-class Counted(Protocol):
-    """Estimated counts of cliques, by the answers or by a model."""
-
-    def marginal(self, clique: Clique) -> Numbers:
-        """Estimated counts over a clique, axes in its order."""
-        ...
-
-
 class Marginals(Protocol):
     """The marginals of a fitted model."""
 
     @property
-    def total(self) -> float:
-        """Estimated number of rows."""
-        ...
+    def total(self) -> float: ...
 
     def marginal(self, clique: Clique) -> Numbers:
         """Estimated counts over a clique, axes in its order, summing to ``total``."""
@@ -126,10 +116,6 @@ class Uneven(Unbiased, Protocol):
         """Variance of each cell of a covered clique, shape of the marginal."""
         ...
 
-    def variances(self, clique: Clique, weights: Numbers) -> Numbers:
-        """Variance of each weighted sum of a covered clique's cells; weights of shape (sums, *marginal)."""
-        ...
-
 
 def uneven_counts(direct: Uneven, clique: Clique) -> Counts:
     """Counts and shares of the public number of rows, with their errors."""
@@ -146,9 +132,7 @@ class CountedCells(Protocol):
     """Estimated counts of the cells of a clique."""
 
     @property
-    def basis(self) -> str:
-        """The basis of the counts."""
-        ...
+    def basis(self) -> str: ...
 
     @property
     def limits(self) -> str:
@@ -187,7 +171,6 @@ class PublicCells:
 
     @property
     def cells(self) -> Numbers:
-        """The shares times the number of rows."""
         return self.shares * (float(self.direct.marginal(())) if self.rows is None else float(self.rows))
 
     @property
@@ -198,7 +181,6 @@ class PublicCells:
         return Counts(self.cells.ravel(), shares * error, shares, np.zeros(shares.shape))
 
     def reach(self, weights: Numbers, place: Place = ALL) -> float:
-        """The weighted share times the reach of the number of rows."""
         if self.rows is not None:
             return 0.0
         share = float(weights @ self.shares.reshape(place[1], -1)[place[0]])
@@ -236,7 +218,6 @@ class MeasuredCells:
         return Counts(rows, np.full(rows.shape, sqrt(cell)), share, ratio(np.sqrt(moved), total, LEAST_ROWS))
 
     def reach(self, weights: Numbers, place: Place = ALL) -> float:
-        """1.96 standard deviations of the noise."""
         whole = np.zeros((place[1], weights.size))
         whole[place[0]] = weights
         variance = self.direct.variance(self.clique, whole.reshape(self.cells.shape))
@@ -265,7 +246,6 @@ class ModelCells:
 
     @property
     def limits(self) -> str:
-        """The noise only, or nothing."""
         return NOISE_ONLY if self.refits else NONE
 
     @property

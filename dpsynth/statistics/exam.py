@@ -29,9 +29,9 @@ Invariant: post-processing. All of it is made from noisy distances and public fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from math import log, pi, sqrt
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ import pyarrow as pa
 
 from dpsynth.accounting.calibration import reach
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Examined, NoisyDistances
+from dpsynth.columns.measurement import Examined, Kind, NoisyDistances
 from dpsynth.statistics.estimates import ALL, HOLDS, LEAST_ROWS, Z95, Counts, Numbers, Place, Unbiased, ratio
 
 if TYPE_CHECKING:
@@ -169,7 +169,6 @@ class Exam:
 
     @cached_property
     def bases(self) -> list[str]:
-        """The basis of each marginal."""
         return [self.basis.of(e.clique) for e in self.examined]
 
     @cached_property
@@ -196,11 +195,12 @@ class Exam:
         wide = self.reach
         return np.clip(self.raw - wide, 0.0, 1.0), np.clip(np.maximum(self.raw, 0.0) + wide, 0.0, 1.0)
 
-    def mean_error(self, chosen: Callable[[Examined, str], bool]) -> MeanError | None:
-        """The mean error of the marginals that a function of marginal and basis chooses; None without any."""
+    def mean_error(self, kind: Kind, basis: str = "") -> MeanError | None:
+        """The mean error of the marginals of a kind, perhaps of one basis; None without any."""
         if self.distances is None:
             return None
-        spots = [i for i, (e, b) in enumerate(zip(self.examined, self.bases, strict=True)) if chosen(e, b)]
+        found = zip(self.examined, self.bases, strict=True)
+        spots = [i for i, (e, b) in enumerate(found) if e.kind == kind and basis in ("", b)]
         if not spots:
             return None
         mean = float(self.raw[spots].mean())
@@ -212,18 +212,17 @@ class Exam:
     @property
     def pairs(self) -> MeanError | None:
         """The mean error of all pairs of columns."""
-        return self.mean_error(lambda e, _: e.kind == "pair")
+        return self.mean_error("pair")
 
     @property
     def pairs_by_basis(self) -> dict[str, MeanError]:
         """The mean error of the pairs of each basis that some pair has, in the order of ``BASES``."""
-        found = {name: self.mean_error(partial(_is_pair, name)) for name in BASES}
-        return {name: error for name, error in found.items() if error is not None}
+        return {name: error for name in BASES if (error := self.mean_error("pair", name)) is not None}
 
     @property
     def triples(self) -> MeanError | None:
         """The mean error of the sets of three columns that were drawn at random."""
-        return self.mean_error(lambda e, _: e.kind == "triple")
+        return self.mean_error("triple")
 
     @cached_property
     def table(self) -> pa.Table:
@@ -242,7 +241,6 @@ class Exam:
         return pa.table(columns | {"low": pa.array(low), "high": pa.array(high)})
 
     def to_json(self) -> dict[str, object]:
-        """The exam as the manifest has it."""
         asked: dict[str, object] = {
             "answered": self.distances is not None,
             "marginals": len(self.examined),
@@ -281,10 +279,6 @@ def distances_in(
     cliques = (frozenset(c for c in row if isinstance(c, str) and c) for row in names.itertuples(index=False))
     values = table["distance"].to_numpy(dtype=np.float64).tolist()
     return {c: _resting_on(v, stddev, wide) for c, v in zip(cliques, values, strict=True)}
-
-
-def _is_pair(basis: str, examined: Examined, of: str) -> bool:
-    return examined.kind == "pair" and of == basis
 
 
 def _shown(error: MeanError | None) -> dict[str, float] | None:
@@ -336,7 +330,6 @@ class ExaminedCells:
 
     @property
     def figures(self) -> Counts:
-        """All counts, and their shares of all rows."""
         rows, total = self.cells.ravel(), float(self.cells.sum())
         bound = (self.distance.highest + self.rows_reach) / 2
         error = np.minimum(_TAIL * self.sizes.ravel(), bound) / Z95

@@ -73,7 +73,6 @@ class Group:
 
     @property
     def rows(self) -> float:
-        """Estimated rows that satisfy the condition."""
         return float(self.cells @ self.share)
 
     def within(self, part: Numbers) -> Group:
@@ -110,7 +109,6 @@ class Contents:
 
     @property
     def single(self) -> bool:
-        """True if each cell holds one number."""
         return not self.half_width.any()
 
 

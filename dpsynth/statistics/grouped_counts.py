@@ -72,7 +72,6 @@ class Factor:
 
     @property
     def cuts(self) -> bool:
-        """True if the condition cuts through a cell."""
         return bool((self.least != self.most).any())
 
 
@@ -90,7 +89,6 @@ class Condition:
 
     @property
     def columns(self) -> Clique:
-        """All columns that it is about."""
         return tuple(dict.fromkeys((*self.masks, *(c for f in self.factors for c in f.columns))))
 
     @property
@@ -210,32 +208,21 @@ class GroupedCounts:
 
     @property
     def basis(self) -> str:
-        """The basis of the counts."""
         return self.counted.basis
 
     @property
     def limits(self) -> str:
-        """The claim of the counts' intervals."""
         return self.counted.limits
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of codes of each column."""
         return tuple(c.size for c in self.columns)
 
     @property
     def groups(self) -> int:
-        """Number of groups."""
         return prod(self.shape[: self.by])
 
-    def labels(self, number: int) -> tuple[str, ...]:
-        """The labels of a group, one a column."""
-        members = self.columns[: self.by]
-        codes = np.unravel_index(number, self.shape[: self.by]) if members else ()
-        return tuple(c.labels[int(code)] for c, code in zip(members, codes, strict=True))
-
     def possible(self, number: int) -> bool:
-        """True if rows of a group may satisfy the condition."""
         return bool(self._where[2][number].any())
 
     def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
@@ -265,7 +252,6 @@ class GroupedCounts:
         return min(inside, float(wide.max()))
 
     def group(self, number: int) -> Group:
-        """The cells of a group."""
         share, least, most = (weights[number] for weights in self._where)
         return Group(self._cells[number], share, least, most, self._reach(number))
 
@@ -312,7 +298,6 @@ class GroupedCounts:
         return found
 
     def _contents(self, name: str, number: int, held: NDArray[np.bool_]) -> Contents:
-        """The numbers of a column in some cells of a group."""
         return Contents(*(part[number][held] for part in self._of_codes(name)[1:]))
 
     def _of_codes(self, name: str) -> tuple[Numbers, ...]:

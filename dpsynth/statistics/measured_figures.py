@@ -91,7 +91,6 @@ class SummedGroups:
 
     @property
     def groups(self) -> int:
-        """Number of groups."""
         return self.sums.values.size
 
     def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
@@ -220,7 +219,6 @@ class FinerQuantiles:
 
     @property
     def groups(self) -> int:
-        """Number of groups."""
         return len(self._cells)
 
     @cached_property
@@ -284,7 +282,6 @@ def _described(
     own: Mapping[str, object],
     values: str,
 ) -> dict[str, object]:
-    """An answer as JSON values, with all that a figure needs."""
     steps = columns[measured.column].codec.steps
     assert steps is not None
     return {

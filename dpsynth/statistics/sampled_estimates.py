@@ -50,7 +50,6 @@ class OfAllRows:
 
     @property
     def basis(self) -> str:
-        """The basis of the counts of the sample."""
         return self.counted.basis
 
     @property
@@ -60,7 +59,6 @@ class OfAllRows:
 
     @property
     def cells(self) -> Numbers:
-        """The counts over the rate."""
         return np.asarray(self.counted.cells / self.sampled.rate)
 
     @property
@@ -80,7 +78,6 @@ class OfAllRows:
         )
 
     def reach(self, weights: Numbers, place: Place = ALL) -> float:
-        """Half the width of the 95 % interval, by the noise and by the sample."""
         mine = np.reshape(self.counted.cells, (place[1], -1))[place[0]]
         of_sample = Z95 * sqrt(float(self.sampled.variance(weights, mine)))
         return hypot(self.counted.reach(weights, place), of_sample) / self.sampled.rate

@@ -172,7 +172,6 @@ class DataWarning:
 
     @property
     def paragraph(self) -> str:
-        """Finding and remedy."""
         return f"{self.sentence} {self.remedy}"
 
 
@@ -323,7 +322,6 @@ class _Look:
     expected: Shares
 
     def warnings(self) -> Iterator[DataWarning]:
-        """The faults of the column."""
         beyond = list(self._beyond_expected())
         certain = beyond or list(self._signs())
         yield from certain or self._questions()
@@ -338,8 +336,7 @@ class _Look:
                 yield self._said(
                     "unexpected_share",
                     share,
-                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
-                    f"({_allowed(share)}), more than was expected.",
+                    f"{_about(share, self._counted_as(key, code))}, more than was expected.",
                     f"See with dpsynth check CONFIG which cells these are, and correct columns."
                     f"{self.column.name}; if they are right, raise expected there.",
                     serious=share.low > MOSTLY and share.high >= NEARLY_ALL,
@@ -365,28 +362,23 @@ class _Look:
         for key, code in self.column.takers.items():
             if key in self.expected:
                 continue
+            kind: WarningKind
             share = self._share(code)
             if key == "missing" and A_TENTH < share.low <= MOSTLY:
-                yield self._asked(
-                    "partly_missing",
-                    share,
-                    f"about {_percent(share)} of its cells are missing ({_allowed(share)}): they are empty, "
-                    "or can't be read.",
-                )
-            if key == "other" and share.low > MANY_OTHERS and not self.found:
-                yield self._asked(
-                    "partly_other",
-                    share,
-                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
-                    f"({_allowed(share)}).",
-                )
-            if key in ("first", "last") and share.low > A_TENTH and self._stands_out(key, code, share):
-                yield self._asked(
-                    "perhaps_clipped",
-                    share,
-                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
-                    f"({_allowed(share)}): more than {_SPIKE} times as many as beside it.",
-                )
+                kind, more = "partly_missing", ": they are empty, or can't be read"
+            elif key == "other" and share.low > MANY_OTHERS and not self.found:
+                kind, more = "partly_other", ""
+            elif key in ("first", "last") and share.low > A_TENTH and self._stands_out(key, code, share):
+                kind, more = "perhaps_clipped", f": more than {_SPIKE} times as many as beside it"
+            else:
+                continue
+            yield self._said(
+                kind,
+                share,
+                f"{_about(share, self._counted_as(key, code))}{more}.",
+                "See with dpsynth check CONFIG if that is so. If it is, say so with "
+                f"{self._key}.expected, and it is not asked again.",
+            )
 
     def _stands_out(self, key: str, code: int, share: Limits) -> bool:
         """True if an end has many more cells than its neighbour; zero is no end at which values are cut."""
@@ -400,15 +392,6 @@ class _Look:
         neighbour = self._share(code + 1 if key == "first" else code - 1)
         return share.low > _SPIKE * neighbour.high
 
-    def _asked(self, kind: WarningKind, share: Limits, sentence: str) -> DataWarning:
-        return self._said(
-            kind,
-            share,
-            sentence,
-            f"See with dpsynth check CONFIG if that is so. If it is, say so with {self._key}.expected, and "
-            "it is not asked again.",
-        )
-
     def _signs(self) -> Iterator[DataWarning]:
         """The signs that no healthy column shows, unless it is expected to."""
         missing = self._missing
@@ -416,8 +399,7 @@ class _Look:
             yield self._said(
                 "empty_column",
                 missing,
-                f"about {_percent(missing)} of its cells are missing ({_allowed(missing)}), so hardly "
-                "a value of it is known.",
+                f"{_about(missing, 'are missing')}, so hardly a value of it is known.",
                 "They may be empty in the table: then leave the column out, for its values are little more "
                 f"than noise, or say so with {self._key}.expected. Or they can't be read. {self._declared} "
                 f"See with dpsynth check CONFIG how the table writes them, and correct {self._key}.",
@@ -428,7 +410,7 @@ class _Look:
             yield self._said(
                 "mostly_missing",
                 missing,
-                f"about {_percent(missing)} of its cells are missing ({_allowed(missing)}).",
+                f"{_about(missing, 'are missing')}.",
                 "If they aren't empty in the table, see with dpsynth check CONFIG which of them can't be "
                 f"read. {self._declared} If they are empty, say so with {self._key}.expected.",
             )
@@ -453,6 +435,7 @@ class _Look:
             "one_value" in self.expected and not takes
         ):
             return
+        counted_as = f"count as '{labels[code]}'"
         also = f", which also takes {' and '.join(takes)}" if takes else ""
         if self.found:
             remedy = (
@@ -472,7 +455,7 @@ class _Look:
         yield self._said(
             "one_value",
             share,
-            f"about {_percent(share)} of its cells count as '{labels[code]}' ({_allowed(share)}){also}.",
+            f"{_about(share, counted_as)}{also}.",
             remedy,
             serious=bool(takes) and not self.found and share.low > NEARLY_ALL,
         )
@@ -553,6 +536,10 @@ def _percent(share: Limits) -> str:
 
 def _allowed(share: Limits) -> str:
     return f"noise allows {floor(100 * share.low)} to {ceil(100 * share.high)} %"
+
+
+def _about(share: Limits, what: str) -> str:
+    return f"about {_percent(share)} of its cells {what} ({_allowed(share)})"
 
 
 def _listed(labels: Sequence[str]) -> str:

@@ -58,11 +58,9 @@ class Sources:
 
     @cached_property
     def named(self) -> Mapping[str, Column]:
-        """The columns by name."""
         return {column.name: column for column in self.columns}
 
     def members(self, clique: Clique) -> tuple[Column, ...]:
-        """The columns of a clique."""
         return tuple(self.named[name] for name in clique)
 
     def measured(self, clique: Clique) -> bool:
@@ -86,7 +84,6 @@ class Sources:
         return ExaminedCells.of(self.model.marginal(clique), distance, self.direct, self.basis)
 
     def counted(self, clique: Clique) -> CountedCells:
-        """The counts of a clique: public, measured, or the model's."""
         found = self.known(clique)
         if found is None:
             refits = [again.marginal(clique) for again in self.replicates]

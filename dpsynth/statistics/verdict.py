@@ -108,7 +108,6 @@ class Judgement:
 
     @property
     def name(self) -> str:
-        """The column, or both."""
         return " with ".join(self.columns)
 
     @property
@@ -133,7 +132,6 @@ class Verdict:
     rows: str = ""
 
     def beside(self, cut: CutOff | None) -> Verdict:
-        """These verdicts, with a sentence if a large share of the rows was cut off."""
         return self if cut is None or not cut.large else replace(self, rows=cut.too_low)
 
     @property
@@ -180,7 +178,6 @@ class Verdict:
         return pd.DataFrame(cells, columns=["column_1", "column_2", "verdict", "error", "why"])
 
     def __repr__(self) -> str:
-        """The lines."""
         return "\n".join(self.lines)
 
 
@@ -234,13 +231,7 @@ class Judged:
         """The facts about a finished table.
 
         Args:
-            layout: its layout.
             codes: its rows of each code, int64[codes] for each of the layout's columns.
-            counts: noisy counts of the columns, with the noise's standard deviation.
-            rows: number of rows of the private table, exact or estimated.
-            basis: the marginals that it rests on.
-            exam: its measured errors; None without an exam.
-            changed: share of the drawn rows whose cell rules changed, by column.
         """
         drawn = max((int(found.sum()) for found in codes.values()), default=0)
         scale = np.float64(rows / max(drawn, 1))
@@ -248,7 +239,6 @@ class Judged:
         return cls(layout.columns, counts, table, rows, drawn, basis, exam, changed, layout.computed)
 
     def verdict(self) -> Verdict:
-        """The verdicts on all columns and pairs."""
         pairs = list(self._pairs())
         columns = {column.name: self._ruled(self._column(column, pairs)) for column in self.columns}
         together = tuple(_no_better(p.judged, columns) for p in pairs)
@@ -392,7 +382,6 @@ class _Look:
 
     @cached_property
     def valued(self) -> float:
-        """Share of the rows that have a value."""
         known = max(float(self.table[self._valued].sum()), float(self.noisy[self._valued].sum()), 0.0)
         return min(known / max(self.rows, 1.0), 1.0)
 
@@ -437,7 +426,6 @@ class _Look:
         return int((self.noisy[self._valued] < Z95 * self.stddev).sum()) if listed else 0
 
     def verdict(self) -> Judgement:
-        """The verdict, by counts alone."""
         # Of few errors the sum varies more than of many: by 0.76/sqrt(a) of its mean.
         cells = max(int((self.table > self.stddev).sum()) - 1, 1)
         wider = max(1 + DEVIATIONS * sqrt((1 / _MEAN**2 - 1) / cells), _WIDER)
@@ -448,7 +436,6 @@ class _Look:
         return Judgement((self.column.name,), found, why, self.error, beyond_noise=self.beyond_noise)
 
     def _found(self, high: float) -> tuple[Use, str]:
-        """Verdict and reason, by the error and its upper limit."""
         whose = "its rows" if self.valued > UNUSABLE else "its rows with a value"
         if self.alone:
             return "don't use", (

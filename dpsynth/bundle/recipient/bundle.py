@@ -105,5 +105,4 @@ class Bundle(OpenedBundle):
         return verified(self.folder, key)
 
     def __repr__(self) -> str:
-        """The name of the release and of the folder."""
         return f"<Bundle of release {self.facts.release} {self.facts.release_id} in {self.folder}>"

@@ -251,7 +251,6 @@ class OpenedBundle:
 
     @cached_property
     def shown(self) -> ReportSource:
-        """The facts that the report shows."""
         return self._read(MANIFEST, lambda: report_source(self.folder, self.facts, self.facts.files))
 
     @property

@@ -520,21 +520,16 @@ MEMORY = Path("dpsynth") / "questions"
 
 _NO_SET = -1
 
-Rows = NDArray[np.int64]
-
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
 
+_Set = NDArray[np.bool_]
+"""The synthetic rows in the set of one group of a question, bool[rows]."""
 
-@dataclass(frozen=True, eq=False)
-class _Set:
-    """The set of one group of a question, bool[rows]."""
 
-    rows: NDArray[np.bool_]
-
-    def close(self, other: _Set, most: int) -> bool:
-        """True if two sets share more rows than allowed, and are not the same."""
-        shared = int((self.rows & other.rows).sum())
-        return shared > most and not (shared == int(self.rows.sum()) == int(other.rows.sum()))
+def _close(one: _Set, other: _Set, most: int) -> bool:
+    """True if two sets share more rows than allowed, and are not the same."""
+    shared = int((one & other).sum())
+    return shared > most and not (shared == int(one.sum()) == int(other.sum()))
 
 
 @dataclass(eq=False)
@@ -574,7 +569,7 @@ class Asked:
 
     def _add(self, sets: Mapping[Clique, _Set], most: int) -> set[Clique]:
         """Take up the sets that may be answered; returns the labels of their groups."""
-        free = {labels for labels, own in sets.items() if not any(own.close(s, most) for s in self._sets)}
+        free = {labels for labels, own in sets.items() if not any(_close(own, s, most) for s in self._sets)}
         self._sets += [sets[labels] for labels in sets if labels in free]
         return free
 
@@ -636,5 +631,5 @@ def _sets_of(bundle: OpenedBundle, codes: Codes, text: str) -> dict[Clique, _Set
     for number in np.unique(group[inside]).tolist():
         members = group == number
         first = int(np.argmax(members))
-        found[tuple(columns[name].labels[int(codes[name][first])] for name in question.by)] = _Set(members)
+        found[tuple(columns[name].labels[int(codes[name][first])] for name in question.by)] = members
     return found

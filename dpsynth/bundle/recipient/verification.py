@@ -169,7 +169,6 @@ def _composed(
 
 
 def _decimal(number: float) -> Fraction:
-    """The decimal that a float was written for."""
     return Fraction(repr(float(number)))
 
 
@@ -328,7 +327,6 @@ def _verdict_differences(stated: Verdict, again: Verdict) -> Iterator[str]:
 
 
 def _alike(said: Judgement, found: Judgement) -> bool:
-    """True if all but rounding is the same."""
     if (said.why, said.basis) != (found.why, found.basis) or (said.error is None) != (found.error is None):
         return False
     numbers = ((said.error or 0.0, found.error or 0.0), (said.beyond_noise, found.beyond_noise))
@@ -389,7 +387,6 @@ def _text_of(asked: Mapping[str, Any] | None) -> str:
 
 
 def _in_the_tree(bundle: OpenedBundle) -> bool:
-    """True if every answer lies within a clique of the model's tree."""
     names = {column: groups for groups, column in bundle.rows.wanted.values_of.items()}
     tree = bundle.model.tree
     return all(
@@ -398,7 +395,6 @@ def _in_the_tree(bundle: OpenedBundle) -> bool:
 
 
 def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
-    """Differences between a published table and a rebuilt one."""
     made = table.table.to_pandas()
     if list(frame.columns) != list(made.columns) or len(frame) != len(made):
         return ["has other rows or columns than the measurements give."]
@@ -420,9 +416,7 @@ def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
 
 _LONGEST = 1 << 24
 
-CHECKED_VIEWS: Point[Callable[[OpenedBundle], tuple[list[str], list[tuple[str, str]]]]] = Point(
-    "checked views"
-)
+CHECKED_VIEWS: Point[Callable[[OpenedBundle], tuple[list[str], list[Fault]]]] = Point("checked views")
 """What was found to be right of the views of a bundle, and faults, each a file and a sentence."""
 
 
@@ -451,7 +445,6 @@ class Verification:
     signed_by: str | None
 
     def to_json(self) -> dict[str, object]:
-        """The verification as JSON values."""
         return {
             "good": self.good,
             "signed_by": self.signed_by,
@@ -462,7 +455,6 @@ class Verification:
 
     @property
     def good(self) -> bool:
-        """True if nothing is wrong."""
         return not self.findings
 
 
@@ -482,40 +474,42 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
     folder = next((f for f in (given / "public", given) if _is_bundle(f)), None)
     if folder is None:
         raise no_bundle(given)
-    findings = list(_changed(folder))
+    faults = list(_changed(folder))
     signed_by, of_signature = _signature(folder, key)
-    findings += of_signature
-    if findings:
+    faults += of_signature
+    if faults:
         _refuse_other_format(folder)
-        return Verification(tuple(findings), (), (), signed_by)
+        return _refuted(faults, signed_by)
     values = read_values(folder)
     check_format(values, folder)
     try:
-        findings += _manifest_findings(folder, values)
-        if findings:
-            return Verification(tuple(findings), (), (), signed_by)
+        faults += _manifest_faults(folder, values)
+        if faults:
+            return _refuted(faults, signed_by)
         bundle = OpenedBundle(folder, Manifest.read(folder))
-        proven = [f"{len(public_files(folder))} files are as they were when their checksums were written."]
-        proven += [f"{MANIFEST} keeps to its schema."]
         if bundle.facts.signed_by not in (None, signed_by):
-            findings.append(Finding(MANIFEST, "names another key than the one that signed the bundle."))
-        guarantee, of_guarantee = guarantee_findings(bundle)
-        statistics, of_statistics = rebuilt(bundle)
-        views, of_views = _views(bundle)
-        verdict, of_verdict = verdict_findings(bundle)
+            faults.append((MANIFEST, "names another key than the one that signed the bundle."))
+        checks = (guarantee_findings, rebuilt, _views, verdict_findings)
+        found = [check(bundle) for check in checks]
     except DpsynthError as error:
-        return Verification((Finding(_named(folder, str(error)), str(error)),), (), (), signed_by)
-    findings += [Finding(*fault) for fault in (*of_guarantee, *of_statistics, *of_views, *of_verdict)]
-    findings += list(_unreadable(bundle))
-    if key is not None:
-        proven.append(f"The checksums are signed by {signed_by}, the key that was given.")
+        return _refuted([(_named(folder, str(error)), str(error))], signed_by)
+    faults += [fault for _, faults_of in found for fault in faults_of]
+    proven = [
+        f"{len(public_files(folder))} files are as they were when their checksums were written.",
+        f"{MANIFEST} keeps to its schema.",
+        *([] if key is None else [f"The checksums are signed by {signed_by}, the key that was given."]),
+        *(sentence for said, _ in found for sentence in said),
+    ]
     caution = () if key is not None else (_caution(signed_by),)
-    return Verification(
-        tuple(findings), (*proven, *guarantee, *statistics, *views, *verdict), caution, signed_by
-    )
+    findings = (Finding(*fault) for fault in (*faults, *_unreadable(bundle)))
+    return Verification(tuple(findings), tuple(proven), caution, signed_by)
 
 
-def _views(bundle: OpenedBundle) -> tuple[list[str], list[tuple[str, str]]]:
+def _refuted(faults: Sequence[Fault], signed_by: str | None) -> Verification:
+    return Verification(tuple(Finding(*fault) for fault in faults), (), (), signed_by)
+
+
+def _views(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     if bundle.facts.views is None:
         return [], []
     check = CHECKED_VIEWS.filled()
@@ -538,13 +532,13 @@ def _refuse_other_format(folder: Path) -> None:
         check_format(values, folder)
 
 
-def _changed(folder: Path) -> Iterator[Finding]:
+def _changed(folder: Path) -> Iterator[Fault]:
     """Files that are not what the file of checksums says."""
     try:
         with (folder / CHECKSUMS).open("rb") as file:
             written = file.read(_LONGEST).decode("ascii")
     except (OSError, UnicodeDecodeError):
-        yield Finding(CHECKSUMS, "is missing or can't be read.")
+        yield CHECKSUMS, "is missing or can't be read."
         return
     files = [name for name in public_files(folder) if name not in UNLISTED]
     listed: dict[str, str] = {}
@@ -552,23 +546,23 @@ def _changed(folder: Path) -> Iterator[Finding]:
         digest, _, name = line.partition("  ")
         listed[name] = digest
     for name in sorted(listed.keys() - set(files)):
-        yield Finding(name, f"is named in {CHECKSUMS} and is not there.")
+        yield name, f"is named in {CHECKSUMS} and is not there."
     found: dict[str, str] = {}
     for name in files:
         try:
             found[name] = sha256_of(folder / name)
         except OSError:
-            yield Finding(name, "can't be read.")
+            yield name, "can't be read."
             return
         if name not in listed:
-            yield Finding(name, f"is not named in {CHECKSUMS}.")
+            yield name, f"is not named in {CHECKSUMS}."
         elif found[name] != listed[name]:
-            yield Finding(name, f"is not what {CHECKSUMS} says.")
+            yield name, f"is not what {CHECKSUMS} says."
     if found.keys() == listed.keys() and written != checksums_text(found):
-        yield Finding(CHECKSUMS, "is not as dpsynth writes it.")
+        yield CHECKSUMS, "is not as dpsynth writes it."
 
 
-def _signature(folder: Path, key: str | None) -> tuple[str | None, list[Finding]]:
+def _signature(folder: Path, key: str | None) -> tuple[str | None, list[Fault]]:
     """The public key that signed the checksums, and what is wrong with the signature."""
     path = folder / SIGNATURE
     if not path.is_file():
@@ -577,7 +571,7 @@ def _signature(folder: Path, key: str | None) -> tuple[str | None, list[Finding]
         except BundleRefused:
             promised = None
         if promised is not None or key is not None:
-            return None, [Finding(SIGNATURE, "is missing: the bundle has no signature.")]
+            return None, [(SIGNATURE, "is missing: the bundle has no signature.")]
         return None, []
     try:
         content = (folder / CHECKSUMS).read_bytes()
@@ -586,9 +580,9 @@ def _signature(folder: Path, key: str | None) -> tuple[str | None, list[Finding]
     except OSError:
         signer = None
     if signer is None:
-        return None, [Finding(SIGNATURE, f"is no signature of {CHECKSUMS}.")]
+        return None, [(SIGNATURE, f"is no signature of {CHECKSUMS}.")]
     if key is not None and signer != key:
-        return signer, [Finding(SIGNATURE, f"is by the key {signer}, not by {key}.")]
+        return signer, [(SIGNATURE, f"is by the key {signer}, not by {key}.")]
     return signer, []
 
 
@@ -605,28 +599,27 @@ def _caution(signed_by: str | None) -> str:
     )
 
 
-def _manifest_findings(folder: Path, values: Facts) -> Iterator[Finding]:
+def _manifest_faults(folder: Path, values: Facts) -> Iterator[Fault]:
     """Faults of the manifest: against its schema, and against the files that are there."""
     faults = schema_faults(values)
     for words in faults[:10]:
-        yield Finding(MANIFEST, f"doesn't keep to its schema: {words}.")
+        yield MANIFEST, f"doesn't keep to its schema: {words}."
     if faults:
         return
     if manifest_text(values) != (folder / MANIFEST).read_text(encoding="utf-8"):
-        yield Finding(MANIFEST, "is not as dpsynth writes it.")
+        yield MANIFEST, "is not as dpsynth writes it."
     files = {name for name in public_files(folder) if name not in UNLISTED and name != MANIFEST}
     listed = values["files"]
     for name in sorted(files ^ listed.keys()):
-        yield Finding(MANIFEST, f"and the folder disagree on the file {name}.")
+        yield MANIFEST, f"and the folder disagree on the file {name}."
     for name in sorted(files & listed.keys()):
         path = folder / name
         facts = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
         if facts != listed[name]:
-            yield Finding(name, f"is not what {MANIFEST} says.")
+            yield name, f"is not what {MANIFEST} says."
 
 
-def _unreadable(bundle: OpenedBundle) -> Iterator[Finding]:
-    """Files that a recipient's commands can't read."""
+def _unreadable(bundle: OpenedBundle) -> Iterator[Fault]:
     parts: Mapping[str, Callable[[], object]] = {
         "model.npz": lambda: bundle.model,
         "rows.npz": lambda: bundle.rows,
@@ -636,7 +629,7 @@ def _unreadable(bundle: OpenedBundle) -> Iterator[Finding]:
         try:
             part()
         except DpsynthError as error:
-            yield Finding(name, str(error))
+            yield name, str(error)
 
 
 def _check_synthetic(bundle: OpenedBundle) -> None:
