@@ -40,12 +40,7 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 
 def telling(work: str, whole: int) -> Tell:
-    """A function that tells the share of some work that is done, to a terminal if there is one.
-
-    Args:
-        work: its public name, such as "reading".
-        whole: the whole amount, in any unit.
-    """
+    """A function that tells the share of some work that is done, to a terminal if there is one."""
     listener = _listener.get()
     if listener is None or whole <= 0:
         return _silently

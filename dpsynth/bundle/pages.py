@@ -168,13 +168,7 @@ def _one_each(local: object) -> bool:
 
 
 def readme_text(publication: Publication, words: Words, catalogues: Collection[str]) -> str:
-    """The recipient's README.
-
-    Args:
-        publication: the content of the bundle.
-        words: the same in words.
-        catalogues: names of the files for catalogues of data.
-    """
+    """The recipient's README."""
     kinds = publication.layout.kinds
     described = [
         (part.name, type_name(part, kinds[part.name]), _values_in_words(part), _missing_in_words(part))

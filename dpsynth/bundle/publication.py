@@ -40,9 +40,7 @@ class TierAnswers:
     """The joint answers of one tier.
 
     Attributes:
-        audience: its audience.
         answers: noisy marginals, over the compressed domain.
-        compression: the groups of merged values.
     """
 
     audience: str
@@ -60,7 +58,6 @@ class BundleAudience:
     """The audience of a bundle.
 
     Attributes:
-        name: its name.
         epsilons: the epsilon of each audience, rounded up, by name, in rising order.
         earlier: joint answers of tiers before.
     """
@@ -145,11 +142,9 @@ class Publication:
     """The public content of a release; every field is a public fact, an answer, or computed from these.
 
     Attributes:
-        release: the release's name in the config.
         release_id: the id of this run of it.
         date: ISO date of the run, without a time of day.
         part: the slice of the table that it is about; None if it is about the whole table.
-        layout: the layout of the synthetic table.
         synthetic: the files of the synthetic table, which are written first: typed values under the original
             names, in the original order; null is missing.
         singles: the total, and the noisy counts of every column's values.
@@ -160,44 +155,28 @@ class Publication:
         merged_below: number of rows below which values were merged, by smoothed noisy counts.
         rows: the source of the table's rows, and of more: the Markov random field fitted to all answers, and
             the targets that rows are refined to.
-        statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
             "choose", "errors", "sums", "finer counts", "exam" or
             "count"), ``columns``, ``merged_values`` (true if it was
             asked over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
             ``rho``.
-        structure: the strategy that chose the cliques.
         cliques: the chosen cliques in order; a clique may be repeated.
-        budget: the budget in the config.
         formats: some of "csv", "csv.gz", "csv.zst" and "parquet".
         lost: cliques chosen but not measured, because the release was interrupted.
-        versions: names and versions of the software that ran.
-        reused: the earlier releases that were used; None where the config asks for none.
         unit_changed: sentences on releases of these people that protected rows; none where there are none.
         found: the facts that were found of each column with a part of the budget: "bounds", "quantiles",
             "tree", "values" or "prefixes"; "max_rows" for the column of the person.
-        constraints: the rules that every synthetic row obeys, each with its enforcement.
-        public_table: the use of a public table; None without one.
-        public_marginals: the public marginals in the config.
         nameless: the treatment of rows without a person: "left_out", or "together" as one person's; None
             where rows are the units.
         rehearsal: True if the table was made up from the config.
         form: the form of the private table's file in the config; None if it is no file.
         rows_on_trust: True if the table is the rows of a query that its owner alone knows to be row by row.
-        warnings: signs in the noisy single columns that something was misread.
         collection: the reports of respondents that it was made from; None if a curator answered.
         minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
             such a rule.
         maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
             ``dpsynth query`` withholds an answer; None without such a rule.
-        views: the views in the form of older disclosure control; None without any.
-        signed_by: the public key by which the bundle is signed; None if it isn't.
-        exam: the measured errors of the synthetic table; None if the budget had no share for it.
-        verdict: the verdicts on the columns and pairs of the synthetic table.
-        cut: the rows that the contribution bound cuts off; None if it was not asked.
-        sampled: the sample that all answers are about; None if they are about all units.
-        audience: the audience of the bundle; None for a release of one bundle.
     """
 
     release: str

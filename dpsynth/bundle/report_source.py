@@ -94,9 +94,6 @@ def report_source(folder: Path, manifest: Manifest, files: Collection[str]) -> R
 def read_source(folder: Path) -> ReportSource:
     """The facts of a finished bundle's report.
 
-    Args:
-        folder: the public folder.
-
     Raises:
         ConfigError: the folder is not the public folder of a bundle, or is damaged.
     """
@@ -124,9 +121,6 @@ def stated_in(folder: Path) -> Manifest:
 
 def stated_values(folder: Path) -> dict[str, Any]:
     """The values of a bundle's manifest, as the owner's commands read them.
-
-    Args:
-        folder: the public folder.
 
     Raises:
         ConfigError: the folder has none, or it is damaged.

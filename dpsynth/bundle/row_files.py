@@ -283,13 +283,7 @@ class ParquetFile:
 
 
 def row_file(path: Path, layout: Layout, rows_a_file: int | None = None) -> RowFile:
-    """A new file of rows, by the end of its name, one of ``SUFFIXES``.
-
-    Args:
-        path: the file.
-        layout: the rows' columns.
-        rows_a_file: for Parquet, the number of rows of each file of a folder; None: one file.
-    """
+    """A new file of rows, by the end of its name, one of ``SUFFIXES``."""
     if path.suffix == ".parquet":
         return ParquetFile(path, rows_a_file)
     return CsvFile(path.open("xb"), layout, path)
@@ -307,12 +301,7 @@ def table_names(files: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files of a synthetic table that are written.
-
-    Attributes:
-        names: their names, relative to their folder.
-        rows: the number of rows.
-    """
+    """The files of a synthetic table that are written."""
 
     names: tuple[str, ...]
     rows: int

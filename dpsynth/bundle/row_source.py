@@ -99,9 +99,6 @@ class RowSource:
     """The source of synthetic rows: a fitted model, with all that makes rows of its codes. It is public.
 
     Attributes:
-        model: the model of values.
-        layout: the table's columns.
-        rules: the constraints that every row obeys.
         public_marginals: public counts that the rows agree with.
         wanted: the marginals that rows are refined to.
         bounds: what refinement leaves as it is.
@@ -354,12 +351,6 @@ def save_row_source(source: RowSource, path: str | Path) -> None:
 
 def load_row_source(path: str | Path, model: MarkovRandomField, layout: Layout, rules: Rules) -> RowSource:
     """The source of rows that a file completes.
-
-    Args:
-        path: a file that ``save_row_source`` wrote.
-        model: the model of the same bundle.
-        layout: its layout, without densities.
-        rules: its constraints.
 
     Raises:
         ModelFileError: the file can't be opened, is damaged, of another version, or is about another model.

@@ -48,11 +48,7 @@ def public_files(folder: Path) -> tuple[str, ...]:
 
 
 def checksums_text(checksums: Mapping[str, str]) -> str:
-    """The content of the file of checksums, a line a file, in the order of names.
-
-    Args:
-        checksums: SHA-256 in hex of each file, by name.
-    """
+    """The content of the file of checksums, a line a file, in the order of names."""
     return "".join(f"{checksums[name]}  {name}\n" for name in sorted(checksums))
 
 
@@ -137,12 +133,7 @@ def is_public_key(text: str) -> bool:
 
 
 def signer_of(content: bytes, signature: str) -> str | None:
-    """The public key by which a content is signed; None if the signature is not one of this content.
-
-    Args:
-        content: the bytes that were signed.
-        signature: the content of the signature's file.
-    """
+    """The public key by which a content is signed; None if the signature is not one of this content."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

@@ -226,8 +226,6 @@ class PairView:
     """The matrix of all pairs, the legend of its marks, and how many pairs have each.
 
     Attributes:
-        columns: number of columns.
-        matrix: the matrix; None of too many columns.
         legend: mark, meaning and number of pairs of each basis that some pair has.
         examined: number of pairs with a measured error.
         verdicts: verdict, its class, and number of pairs.

@@ -203,13 +203,7 @@ def _with_intercept(x: Numbers) -> Numbers:
 
 
 def classifier(design: Design, columns: Sequence[Column], fitted: Fitted) -> Mapping[str, object]:
-    """A logistic regression as JSON values, with all that is needed to use it.
-
-    Args:
-        design: its rows and terms.
-        columns: the columns that explain, then the target.
-        fitted: its coefficients.
-    """
+    """A logistic regression as JSON values, with all that is needed to use it."""
     target = columns[-1]
     labels = target.codec.labels
     about = labels[1:] if len(labels) == TWO else labels
@@ -244,7 +238,6 @@ class Figures:
     """Figures of one table, one a row.
 
     Attributes:
-        estimate, error, low, high: float64[rows].
         interval: what the interval of each row claims.
         basis: what the figures rest on; one for all rows, or one a row.
         measured: true if they don't rest on the model.
@@ -266,11 +259,9 @@ class Computed:
     """The computation's result.
 
     Attributes:
-        title: the content in words.
         name: parts of a file name.
         members: the columns of the groups, whose labels come first.
         labels: further labels by name: one text a row within each group.
-        figures: the figures; rows run over the groups, then over the labels.
         document: the same as JSON values; None where a table says it all.
     """
 

@@ -64,7 +64,6 @@ class Kept:
     """The rows that were kept, estimated.
 
     Attributes:
-        rows: their number.
         noise: the noise in it; "none" if it is public.
         error: its standard error.
     """
@@ -92,8 +91,6 @@ class CutOff:
 
     Attributes:
         units: noisy numbers of units by their rows.
-        near: the unit, with the bound.
-        kept: the rows that were kept.
     """
 
     units: UnitsByRows

@@ -123,14 +123,7 @@ class Basis:
 
 @dataclass(frozen=True)
 class MeanError:
-    """The mean error of some marginals, with its 95 % limits.
-
-    Attributes:
-        number: number of marginals.
-        mean: their mean error, a share of the rows; at least 0.
-        low: the lower limit.
-        high: the upper limit.
-    """
+    """The mean error of some marginals, with its 95 % limits."""
 
     number: int
     mean: float
@@ -143,11 +136,8 @@ class Exam:
     """The measured errors of a finished synthetic table.
 
     Attributes:
-        examined: the marginals.
         distances: the noisy distances; None if an interruption has lost them.
         rows: number of rows that the synthetic table's counts were scaled to.
-        domain: the columns, with all their values.
-        basis: the marginals that the table rests on.
     """
 
     examined: Sequence[Examined]
@@ -260,13 +250,7 @@ class Exam:
 
 
 def _resting_on(distance: float, stddev: float, wide: float) -> Distance:
-    """The distance that intervals rest on.
-
-    Args:
-        distance: the noisy distance.
-        stddev: the standard deviation of its noise.
-        wide: half the width of its 95 % interval.
-    """
+    """The distance that intervals rest on."""
     return Distance(max(distance, 0.0) + stddev, max(distance, 0.0) + wide)
 
 
@@ -292,8 +276,6 @@ class ExaminedCells:
     """The model's counts of columns whose distance from the private table was measured.
 
     Attributes:
-        cells: float64, the counts.
-        distance: the measured distance.
         rows_reach: half the width of the 95 % interval of the number of rows.
         basis: what the model rests on.
     """
@@ -306,14 +288,7 @@ class ExaminedCells:
 
     @staticmethod
     def of(cells: Numbers, distance: Distance, direct: Unbiased, basis: str) -> ExaminedCells:
-        """The model's counts with errors by the exam.
-
-        Args:
-            cells: the model's counts.
-            distance: the measured distance of their columns.
-            direct: the measured counts, which tell how well the number of rows is known.
-            basis: what the model rests on.
-        """
+        """The model's counts with errors by the exam."""
         return ExaminedCells(cells, distance, Z95 * sqrt(direct.cell_variance(())), basis)
 
     @cached_property

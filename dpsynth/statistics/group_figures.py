@@ -33,8 +33,6 @@ class Estimate:
     """An estimate with its interval; NaN where there is none.
 
     Attributes:
-        value: the estimate.
-        low, high: ends of the interval.
         error: the standard error of the counts' part of it; NaN of a quantile.
         sound: true if the interval covers all that is unknown beside the errors of the counts.
     """
@@ -54,10 +52,8 @@ class Group:
     """The cells of a group, flat.
 
     Attributes:
-        cells: float64, counts.
         share: float64, the part of each cell's rows that satisfies the condition.
         least, most: float64, bounds on that part.
-        reach: of weighted sums of the cells.
     """
 
     cells: Numbers
@@ -134,12 +130,7 @@ def count(group: Group) -> Estimate:
 
 
 def share(group: Group, part: Group) -> Estimate:
-    """The part of a group's rows that satisfies one more condition.
-
-    Args:
-        group: the group.
-        part: the same with one more condition.
-    """
+    """The part of a group's rows that satisfies one more condition."""
     if not group.enough:
         return UNDEFINED
     rows = group.rows
@@ -202,11 +193,6 @@ def quantile(group: Group, level: float, held: Contents) -> Estimate:
 
     The interval has all bins that the quantile may lie in, by the rows so far, from the low end of the first
     to the high end of the last. It needs no density inside a bin; only the estimate does, an even one.
-
-    Args:
-        group: the group.
-        level: between 0 and 1.
-        held: the numbers of its cells, all of which have one.
     """
     if group.rows < LEAST_ROWS:
         return UNDEFINED
@@ -245,11 +231,6 @@ def correlation(group: Group, one: Contents, other: Contents) -> Estimate:
     With x and y in standard units, the correlation r moves with a cell by (x y - r (x^2 + y^2)/2)/n. The
     variance inside of bins counts in x^2 and y^2. What two numbers of one cell have to do with each other is
     unknown, so an interval is sound where each cell has one value.
-
-    Args:
-        group: the group.
-        one: the numbers of its cells in one column; all cells have one.
-        other: those in the other column.
     """
     if not group.enough:
         return UNDEFINED

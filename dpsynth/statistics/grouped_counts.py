@@ -60,7 +60,6 @@ class Factor:
     """A part of a condition, over the cells of some columns.
 
     Attributes:
-        columns: its columns.
         share: float64, the part of each cell's rows that satisfies it, axes as ``columns``.
         least, most: float64, the bounds on that part that hold whatever the values inside cells are.
     """
@@ -180,7 +179,6 @@ class Measure:
     Attributes:
         kind: "count", "share", "sum", "mean", "variance", "quantile" or "correlation".
         of: the columns of numbers that it is about.
-        level: the level of a quantile.
         part: the condition of a share; None for the share that each group has of all rows.
     """
 
@@ -197,8 +195,6 @@ class GroupedCounts:
     Attributes:
         columns: the columns, in the order of the counts' axes.
         by: number of columns that make the groups: the first ones.
-        counted: the counts, with their errors.
-        where: the condition on rows.
     """
 
     columns: tuple[Column, ...]

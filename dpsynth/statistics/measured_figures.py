@@ -58,10 +58,7 @@ class SummedMeans:
     """Means of a column in each group; NaN where a group has too few rows.
 
     Attributes:
-        mean: the estimated mean.
         error: its standard error, to first order; of noise, and of what the limit may have cut off.
-        low, high: ends of the 95 % interval.
-        rows: estimated number of rows with a value.
         cut_off: largest distance of the mean from the estimate by what the limit cut off.
     """
 
@@ -79,8 +76,6 @@ class SummedGroups:
 
     Attributes:
         sums: the measured sums, whose clique ``direct`` covers.
-        column: the column summed.
-        direct: estimates of counts from the answers alone.
     """
 
     sums: MeasuredSums
@@ -119,13 +114,7 @@ class SummedGroups:
 
 
 def summed_means(measured: MeasuredSums, column: Column, direct: Unbiased) -> SummedMeans:
-    """The means of measured sums.
-
-    Args:
-        measured: the sums, whose clique ``direct`` covers.
-        column: the column summed.
-        direct: estimates of counts from the answers alone.
-    """
+    """The means of measured sums."""
     steps = column.codec.steps
     assert steps is not None
     clique, bins = measured.clique, steps.bins
@@ -201,8 +190,6 @@ class FinerQuantiles:
 
     Attributes:
         measured: the finer counts, whose clique ``direct`` covers.
-        column: the column.
-        direct: estimates of counts from the answers alone.
     """
 
     measured: FinerCounts

@@ -150,8 +150,6 @@ class DataWarning:
     """A sign that the table was not read as its owner thinks.
 
     Attributes:
-        kind: the kind of sign.
-        column: the column; None for the whole table.
         serious: true if the column, or the table, tells nothing, so that a release of it is worth nothing.
         figures: the noisy figures that it rests on, as JSON values.
         sentence: the finding, for anybody.
@@ -258,9 +256,6 @@ def empty_table(total: OwnAnswer) -> DataWarning | None:
     probability of at least 1 - ``MISSED``. A table of more than twice the limit gets it with at most
     ``MISSED``, and one of six standard deviations, if these are many rows, with about 0.00003, or 0.002 of
     Laplace noise. A public number has no noise, and says whether there are rows.
-
-    Args:
-        total: the number of rows, noisy or public.
     """
     if isinstance(total, ExactTotal):
         none = {"rows": 0.0, "low": 0.0, "high": 0.0}
@@ -308,10 +303,7 @@ class _Look:
     """A look at the noisy counts of one column.
 
     Attributes:
-        column: the column.
         found: true if its domain was found with a part of the budget.
-        counts: its noisy counts.
-        rows: the number of rows.
         expected: the shares of cells that are expected.
     """
 

@@ -32,13 +32,10 @@ class Sources:
     """All that figures are computed from.
 
     Attributes:
-        columns: the table's columns, in order.
         direct: estimates from the answers alone, for columns that were measured together.
         model: the fitted model, for all other columns.
         replicates: refits to fresh noise, which give the errors of the model's figures; without any, those
             errors are unknown where the exam doesn't have the columns.
-        basis: the basis of figures by the model.
-        public_marginals: the public marginals.
         sums: measured sums, for means and sums.
         finer: measured finer counts, for quantiles.
         distances: distances of the examined cliques, from which figures by the model get their errors.

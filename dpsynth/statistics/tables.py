@@ -63,7 +63,6 @@ class StatisticTable:
 
     Attributes:
         name: safe as a file name and unique among a release's tables.
-        title: its content in words.
         kind: "one_way", or the word of its kind in the configuration.
         columns: the columns of the private table that it is about; for a mean by group, the group's column
             first.

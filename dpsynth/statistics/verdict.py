@@ -88,8 +88,6 @@ class Judgement:
 
     Attributes:
         columns: the column, or the two in table order.
-        verdict: the verdict.
-        why: one sentence or two.
         error: share of the rows that are off; None if nothing says how large. Of a column, estimated: the
             share of all rows, or of those with a value, in the wrong cell. Of a pair, that of exam.csv.
         basis: of a pair, how the model has the relation, see ``exam.BASES``; "" of a column.
@@ -198,10 +196,7 @@ class Judged:
         counts: their noisy counts, float64[codes], and the noise's standard deviation; without those of a
             column that is public.
         table: counts of the finished table, float64[codes] for each column, scaled to ``rows``.
-        rows: number of rows of the private table, exact or estimated.
         drawn: number of rows of the finished table.
-        basis: the marginals that it rests on.
-        exam: its measured errors; None without an exam.
         changed: share of the drawn rows whose cell rules changed, by column.
         computed: for each derived column, the columns above that it is computed from.
     """
@@ -361,11 +356,8 @@ class _Look:
     """A look at one column of a finished table, by its own noisy counts.
 
     Attributes:
-        column: the column.
         noisy: its noisy counts, float64[codes].
-        stddev: their noise.
         table: the finished table's counts, scaled to the private table's rows.
-        rows: number of these.
         drawn: rows of the finished table.
     """
 

@@ -113,13 +113,6 @@ def more_rows(
 ) -> Iterator[pa.Table]:
     """Rows in pieces of at most ``chunk``, typed as the synthetic table.
 
-    Args:
-        bundle: the bundle.
-        number: number of rows.
-        given: what each row must have.
-        seed: repeats the rows; without one they are new each time.
-        chunk: rows that are drawn and refined together.
-
     Raises:
         DpsynthError: the number or the conditions can't be used, or no row has what is given.
     """

@@ -54,14 +54,7 @@ if TYPE_CHECKING:
 def measured_counts(
     answers: Answered, layout: Layout, public: PublicMarginals, earlier: Sequence[Answered] = ()
 ) -> LeastSquares:
-    """The estimates of every marginal within a measured one, over values rather than groups.
-
-    Args:
-        answers: the bundle's answers.
-        layout: its columns.
-        public: its public marginals. Where these are shares, the number of rows is measured.
-        earlier: joint answers of earlier tiers, each over groups of its own.
-    """
+    """The estimates of every marginal within a measured one, over values rather than groups."""
     domain = domain_of(layout.columns)
     singles: Sequence[Observation] = answers.singles
     joint: Sequence[Observation] = ()

@@ -122,17 +122,7 @@ def label(
     fill: str = INK,
     room: float = 0.0,
 ) -> str:
-    """A text, cut where it is longer than its room; the whole of it shows where a mouse rests on it.
-
-    Args:
-        x: place of its anchor.
-        y: place of its base line.
-        words: the text.
-        anchor: "start", "middle" or "end".
-        size: size of its letters.
-        fill: its colour.
-        room: its room, in pixels; 0 for any.
-    """
+    """A text, cut where it is longer than its room; the whole of it shows where a mouse rests on it."""
     most = int(room / (size * _LETTER)) if room else len(words)
     shown = words if len(words) <= most else f"{words[: max(most - 1, 1)]}…"
     whole = "" if shown == words else f"<title>{escape(words)}</title>"

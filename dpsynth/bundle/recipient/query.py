@@ -101,10 +101,7 @@ class Question:
     """A question about the private table, by what was published.
 
     Attributes:
-        written: the text.
         measure: "count", "share", "sum", "mean", "quantile" or "correlation".
-        of: the columns of numbers that it measures.
-        level: the level of a quantile.
         part: the condition of a share; None for the share of each group.
         by: the columns whose values make the groups.
         where: the condition on rows; None for all rows.
@@ -251,7 +248,6 @@ class AnswerRow:
     """The answer for one group.
 
     Attributes:
-        labels: the group's value in each column after ``by``.
         estimate: the number, with the ends of its 95 % interval; NaN where undefined or withheld.
         rows: estimated rows that it rests on; None where withheld.
         basis: "public", "measured", "measured sum" or "model"; "withheld" where the owner's minimum set
@@ -273,11 +269,7 @@ class Answer:
     """The answer to a question.
 
     Attributes:
-        question: the question as it was understood.
-        rows: a row a group; one row without groups.
         interval: a sentence on what the intervals cover, or why there is none.
-        minimum_set_size: the owner's rule; None without one.
-        maximum_set_overlap: the owner's rule on overlapping questions; None without one.
         verdict: the worst verdict of the release on the columns that it is about, as a sentence with its
             reason; "" without one.
         too_low: of counts and sums, a sentence if rows were cut off for sure; otherwise "".
