@@ -23,8 +23,14 @@ from dpsynth import figures
 from dpsynth.bundle import explanation
 from dpsynth.bundle.explanation import Words
 from dpsynth.bundle.publication import Publication
-from dpsynth.bundle.report_source import ReportSource, ShownColumn
-from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
+from dpsynth.bundle.report_source import (
+    ReportSource,
+    ShownColumn,
+    crosstab_view,
+    mean_view,
+    one_way_view,
+    steps,
+)
 from dpsynth.bundle.row_files import table_names
 from dpsynth.bundle.structure_tree import COLOURS, branches_of, largest, pair_view
 from dpsynth.columns.column import Column, merged_columns

@@ -59,6 +59,8 @@ ENOUGH = 0.02
 """The end of the refinement of a piece, as ``Effort.enough`` has it. So many rows have little error by their
 draw, and further laps would follow the errors of the targets."""
 
+_USUAL = Effort()
+
 _PIECES_AT_ONCE = 2
 """Pieces that are in memory, and threads that make them."""
 
@@ -76,22 +78,6 @@ Allowed = Mapping[str, NDArray[np.bool_]]
 
 Densities = Mapping[str, tuple[NDArray[np.float64], float]]
 """Noisy counts of the codes of a column, and their standard deviation: the densities inside its bins."""
-
-
-@dataclass(frozen=True, eq=False)
-class Refinement:
-    """The refinement of one piece.
-
-    Attributes:
-        targets: its targets, where they are made already.
-        effort: the work.
-    """
-
-    targets: Sequence[TableTarget] | None = None
-    effort: Effort = field(default_factory=Effort)
-
-
-_USUAL = Refinement()
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,12 +176,11 @@ class RowSource:
         again = max(sum(size == sizes[0] for size in sizes) - first, 0)
         drawn = [*sizes[:first], *sizes[first + again :]]
         targets = {size: self.wanted.targets(self.model, size) for size in set(drawn)}
-        effort = replace(Effort(), enough=ENOUGH)
+        effort = replace(_USUAL, enough=ENOUGH)
         draws = chunk_draws(self.model, sum(drawn), seed, chunk=sizes[0])
 
         def refined(draw: Callable[[], dict[str, Codes]], size: int) -> Make:
-            how = Refinement(targets[size], effort)
-            return lambda rng: self._obeying(tied, self._refined(draw(), rng, how), rng)
+            return lambda rng: self._obeying(tied, self._refined(draw(), rng, targets[size], effort), rng)
 
         makers = (refined(draw, size) for draw, size in zip(draws, drawn, strict=True))
         if again:
@@ -229,10 +214,11 @@ class RowSource:
         self,
         drawn: Mapping[str, Codes],
         rng: np.random.Generator,
-        how: Refinement = _USUAL,
+        targets: Sequence[TableTarget] | None = None,
+        effort: Effort = _USUAL,
     ) -> dict[str, Codes]:
         raked = raked_rows(self.model, self.public_marginals, drawn, rng)
-        return refined_rows(self.model, self.wanted, raked, rng, self.bounds, how.targets, how.effort)
+        return refined_rows(self.model, self.wanted, raked, rng, self.bounds, targets, effort)
 
     def table(self, number: int, rng: np.random.Generator) -> pa.Table:
         """A whole table in memory, drawn as ``pieces`` are."""
@@ -340,13 +326,15 @@ def save_row_source(source: RowSource, path: str | Path) -> None:
         "joint_densities": [[density.first, density.second] for density in joint],
         "public_marginals": [{"columns": list(m.clique), "counted": m.counted} for m in marginals],
     }
-    arrays: dict[str, AnyArray] = {}
-    arrays |= {f"counts_{i}": counts for i, counts in enumerate(wanted.counts.values())}
-    arrays |= {f"zeros_{i}": closed for i, closed in enumerate(zeros.values())}
-    arrays |= {f"density_{i}": counts for i, (counts, _) in enumerate(densities.values())}
-    arrays |= {f"joint_density_{i}": density.counts for i, density in enumerate(joint)}
-    arrays |= {f"public_{i}": m.numbers for i, m in enumerate(marginals)}
-    save_arrays(path, header, arrays)
+    arrays: Mapping[str, Iterable[AnyArray]] = {
+        "counts": wanted.counts.values(),
+        "zeros": zeros.values(),
+        "density": (counts for counts, _ in densities.values()),
+        "joint_density": (density.counts for density in joint),
+        "public": (m.numbers for m in marginals),
+    }
+    named = {f"{kind}_{i}": values for kind, found in arrays.items() for i, values in enumerate(found)}
+    save_arrays(path, header, named)
 
 
 def load_row_source(path: str | Path, model: MarkovRandomField, layout: Layout, rules: Rules) -> RowSource:
@@ -432,20 +420,18 @@ class _Header:
         )
 
     def members(self, domain: Domain, layout: Layout) -> list[Member]:
-        sizes = {c.name: c.size for c in layout.columns}
-        bins = {c.name: len(c.codec.labels) for c in layout.columns}
+        columns = layout.modelled
+        shapes: Mapping[str, Iterable[tuple[int, ...]]] = {
+            "counts": map(domain.shape, self.measured),
+            "zeros": map(domain.shape, self.zeros),
+            "density": ((columns[name].size,) for name in self.densities),
+            "joint_density": (tuple(len(columns[name].codec.labels) for name in pair) for pair in self.joint),
+            "public": (domain.shape(clique) for clique, _ in self.public),
+        }
         return [
-            *(Member(f"counts_{i}", domain.shape(pair), "<f8") for i, pair in enumerate(self.measured)),
-            *(Member(f"zeros_{i}", domain.shape(clique), "|b1") for i, clique in enumerate(self.zeros)),
-            *(Member(f"density_{i}", (sizes[column],), "<f8") for i, column in enumerate(self.densities)),
-            *(
-                Member(f"joint_density_{i}", (bins[first], bins[second]), "<f8")
-                for i, (first, second) in enumerate(self.joint)
-            ),
-            *(
-                Member(f"public_{i}", domain.shape(clique), "<f8")
-                for i, (clique, _) in enumerate(self.public)
-            ),
+            Member(f"{kind}_{i}", shape, "|b1" if kind == "zeros" else "<f8")
+            for kind, found in shapes.items()
+            for i, shape in enumerate(found)
         ]
 
 

@@ -150,6 +150,8 @@ class DataWarning:
     """A sign that the table was not read as its owner thinks.
 
     Attributes:
+        kind: the kind of sign.
+        column: the column; None for the whole table.
         serious: true if the column, or the table, tells nothing, so that a release of it is worth nothing.
         figures: the noisy figures that it rests on, as JSON values.
         sentence: the finding, for anybody.

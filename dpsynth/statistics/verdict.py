@@ -88,6 +88,8 @@ class Judgement:
 
     Attributes:
         columns: the column, or the two in table order.
+        verdict: the verdict.
+        why: one sentence or two.
         error: share of the rows that are off; None if nothing says how large. Of a column, estimated: the
             share of all rows, or of those with a value, in the wrong cell. Of a pair, that of exam.csv.
         basis: of a pair, how the model has the relation, see ``exam.BASES``; "" of a column.

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.bundle.manifest import Mechanism, tree_cliques
-from dpsynth.bundle.report_source import ShownColumn
-from dpsynth.bundle.report_views import crosstab_view, mean_view, one_way_view, steps
+from dpsynth.bundle.report_source import ShownColumn, crosstab_view, mean_view, one_way_view, steps
 from dpsynth.bundle.structure_tree import (
     Branch,
     PairError,

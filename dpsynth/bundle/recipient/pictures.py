@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from dpsynth.bundle.recipient.opened import OpenedBundle, synthetic_codes
 from dpsynth.bundle.recipient.query import Question, grouped_counts
-from dpsynth.bundle.report_source import ShownColumn
-from dpsynth.bundle.report_views import Bar, OneWayView, one_way_view
+from dpsynth.bundle.report_source import Bar, OneWayView, ShownColumn, one_way_view
 from dpsynth.bundle.structure_tree import COLOURS, pair_view
 from dpsynth.columns.column import Column, codes_of
 from dpsynth.columns.layout import companion
