@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from secrets import token_hex
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from jinja2.ext import Extension
 
-PARAGRAPH = "\x1e"
+PARAGRAPH = token_hex(16)
+"""The end of a paragraph while a text is filled; no value can hold it."""
 
 
 class _Texts(Extension):

@@ -47,13 +47,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from math import ceil, floor, sqrt
 from typing import Literal
+
+from jinja2 import Template
 
 from dpsynth.accounting.calibration import noise_named
 from dpsynth.columns.column import Column
 from dpsynth.columns.measurement import LEAST_VARIANCE, ExactTotal, Measurement, OwnAnswer
 from dpsynth.figures import count
+from dpsynth.page_templates import environment, paragraphs
 
 CHANCE = 1e-4
 """Probability that any limit of a release is wrong, because of the noise."""
@@ -261,38 +265,38 @@ def empty_table(total: OwnAnswer) -> DataWarning | None:
     """
     if isinstance(total, ExactTotal):
         none = {"rows": 0.0, "low": 0.0, "high": 0.0}
-        return None if total.values > 0 else _about_size(none, "The table has no rows.")
+        return None if total.values > 0 else _warning("small_table", None, none, serious=True, rows=None)
     limit = ceil(total.stddev * noise_named(total.noise).deviations(1, MISSED))
     return _small_table(NoisyRows.of([total])) if total.values <= limit else None
 
 
 def _small_table(rows: NoisyRows) -> DataWarning:
+    noisy = bool(rows.variance)
     low, high = max(0.0, rows.rows - rows.reach), rows.rows + rows.reach
-    if rows.variance:
-        sentence = (
-            f"The table seems to have {_counted(rows.rows)} (noise allows up to {count(high)}): it can't be "
-            "told from an empty one."
-        )
-    else:
-        low = high = rows.rows
-        sentence = (
-            f"The table has {_counted(rows.rows)}, fewer than the {count(rows.reach)} that noise may add or "
-            "take away: its answers tell nothing."
-        )
-    return _about_size({"rows": round(rows.rows, 1), "low": round(low, 1), "high": round(high, 1)}, sentence)
+    ends = (rows.rows, low, high) if noisy else (rows.rows,) * 3
+    figures = {name: round(end, 1) for name, end in zip(("rows", "low", "high"), ends, strict=True)}
+    facts = {"rows": rows.rows, "noisy": noisy, "high": high, "reach": rows.reach}
+    return _warning("small_table", None, figures, serious=True, **facts)
 
 
-def _about_size(figures: Mapping[str, float], sentence: str) -> DataWarning:
-    return DataWarning(
-        "small_table",
-        None,
-        True,
-        figures,
-        sentence,
-        "If the table has more, see what is read of it with dpsynth check CONFIG: source.path or "
-        "source.separator may be wrong, or a period without rows was asked for. If it is so small, "
-        "release it with more rows or with a larger privacy.epsilon.",
-    )
+@cache
+def _template() -> Template:
+    texts = environment("statistics")
+    texts.filters |= {"count": count, "counted": _counted}
+    return texts.get_template("warnings.txt.j2")
+
+
+def _warning(
+    kind: WarningKind,
+    column: str | None,
+    figures: Mapping[str, float | Sequence[str]],
+    *,
+    serious: bool = False,
+    **facts: object,
+) -> DataWarning:
+    """A warning in the words of its kind, filled with facts."""
+    sentence, remedy = paragraphs(_template(), kind, {"column": column, "key": f"columns.{column}", **facts})
+    return DataWarning(kind, column, serious, figures, sentence, remedy)
 
 
 def _counted(rows: float) -> str:
@@ -327,14 +331,9 @@ class _Look:
                 continue
             share = self._share(code)
             if share.low > float(self.expected[key]) + DRIFT:
-                yield self._said(
-                    "unexpected_share",
-                    share,
-                    f"{_about(share, self._counted_as(key, code))}, more than was expected.",
-                    f"See with dpsynth check CONFIG which cells these are, and correct columns."
-                    f"{self.column.name}; if they are right, raise expected there.",
-                    serious=share.low > MOSTLY and share.high >= NEARLY_ALL,
-                )
+                serious = share.low > MOSTLY and share.high >= NEARLY_ALL
+                counted_as = self._counted_as(key, code)
+                yield self._said("unexpected_share", share, serious=serious, counted_as=counted_as)
 
     @property
     def _takers(self) -> dict[str, int]:
@@ -359,20 +358,14 @@ class _Look:
             kind: WarningKind
             share = self._share(code)
             if key == "missing" and A_TENTH < share.low <= MOSTLY:
-                kind, more = "partly_missing", ": they are empty, or can't be read"
+                kind = "partly_missing"
             elif key == "other" and share.low > MANY_OTHERS and not self.found:
-                kind, more = "partly_other", ""
+                kind = "partly_other"
             elif key in ("first", "last") and share.low > A_TENTH and self._stands_out(key, code, share):
-                kind, more = "perhaps_clipped", f": more than {_SPIKE} times as many as beside it"
+                kind = "perhaps_clipped"
             else:
                 continue
-            yield self._said(
-                kind,
-                share,
-                f"{_about(share, self._counted_as(key, code))}{more}.",
-                "See with dpsynth check CONFIG if that is so. If it is, say so with "
-                f"{self._key}.expected, and it is not asked again.",
-            )
+            yield self._said(kind, share, counted_as=self._counted_as(key, code), spike=_SPIKE)
 
     def _stands_out(self, key: str, code: int, share: Limits) -> bool:
         """True if an end has many more cells than its neighbour; zero is no end at which values are cut."""
@@ -390,24 +383,10 @@ class _Look:
         """The signs that no healthy column shows, unless it is expected to."""
         missing = self._missing
         if missing.low > MOSTLY and missing.high >= NEARLY_ALL:
-            yield self._said(
-                "empty_column",
-                missing,
-                f"{_about(missing, 'are missing')}, so hardly a value of it is known.",
-                "They may be empty in the table: then leave the column out, for its values are little more "
-                f"than noise, or say so with {self._key}.expected. Or they can't be read. {self._declared} "
-                f"See with dpsynth check CONFIG how the table writes them, and correct {self._key}.",
-                serious=True,
-            )
+            yield self._said("empty_column", missing, serious=True, declared=self._declared)
             return
         if missing.low > MOSTLY:
-            yield self._said(
-                "mostly_missing",
-                missing,
-                f"{_about(missing, 'are missing')}.",
-                "If they aren't empty in the table, see with dpsynth check CONFIG which of them can't be "
-                f"read. {self._declared} If they are empty, say so with {self._key}.expected.",
-            )
+            yield self._said("mostly_missing", missing, declared=self._declared)
         one_value = list(self._one_value())
         yield from one_value or self._unseen()
 
@@ -429,29 +408,14 @@ class _Look:
             "one_value" in self.expected and not takes
         ):
             return
-        counted_as = f"count as '{labels[code]}'"
-        also = f", which also takes {' and '.join(takes)}" if takes else ""
-        if self.found:
-            remedy = (
-                "Its values were searched for, and hardly any were found. List or bound them, if that is "
-                "public knowledge, or give the search a larger share with privacy.split.domain."
-            )
-        elif takes:
-            remedy = (
-                f"{self._declared} Compare them, and their unit, with the table: dpsynth check CONFIG. If "
-                f"nearly all cells are such, say so with {self._key}.expected."
-            )
-        else:
-            remedy = (
-                "If that is so in the table, nothing is wrong: leave the column out, or say so with "
-                f"{self._key}.expected."
-            )
         yield self._said(
             "one_value",
             share,
-            f"{_about(share, counted_as)}{also}.",
-            remedy,
             serious=bool(takes) and not self.found and share.low > NEARLY_ALL,
+            label=labels[code],
+            takes=" and ".join(takes),
+            found=self.found,
+            declared=self._declared,
         )
 
     def _also_takes(self, code: int) -> list[str]:
@@ -484,16 +448,15 @@ class _Look:
         if not unseen:
             return
         names = [codec.labels[code] for code in unseen]
-        worst, s = max(shares[code].high for code in unseen), "s" * (len(names) > 1)
-        yield DataWarning(
+        worst = max(shares[code].high for code in unseen)
+        yield _warning(
             "unseen_values",
             self.column.name,
-            False,
             {"values": names, "high": round(worst, 4), "undeclared": round(elsewhere.estimate, 4)},
-            f"Column {self.column.name}: hardly a cell, or none, has the declared value{s} {_listed(names)}, "
-            f"while about {_percent(elsewhere)} of the cells have no declared value ({_allowed(elsewhere)}).",
-            "The table may write them in another way: see with dpsynth check CONFIG, and correct "
-            f"columns.{self.column.name}.values.",
+            several=len(names) > 1,
+            names=_listed(names),
+            percent=_percent(elsewhere),
+            allowed=_allowed(elsewhere),
         )
 
     @property
@@ -506,22 +469,16 @@ class _Look:
         facts = [f"{key} {codec.schema[key]}" for key in ("format", "pattern") if key in codec.schema]
         return f"Its declared values are {ends}{', with the ' if facts else ''}{' and the '.join(facts)}."
 
-    @property
-    def _key(self) -> str:
-        return f"columns.{self.column.name}"
-
     def _said(
-        self, kind: WarningKind, share: Limits, sentence: str, remedy: str, *, serious: bool = False
+        self, kind: WarningKind, share: Limits, *, serious: bool = False, **facts: object
     ) -> DataWarning:
+        def about(what: str) -> str:
+            return f"Column {name}: about {_percent(share)} of its cells {what} ({_allowed(share)})"
+
+        name = self.column.name
         figures = {"share": share.estimate, "low": share.low, "high": share.high}
-        return DataWarning(
-            kind,
-            self.column.name,
-            serious,
-            {name: round(figure, 4) for name, figure in figures.items()},
-            f"Column {self.column.name}: {sentence}",
-            remedy,
-        )
+        rounded = {key: round(figure, 4) for key, figure in figures.items()}
+        return _warning(kind, name, rounded, serious=serious, about=about, **facts)
 
 
 def _percent(share: Limits) -> str:
@@ -530,10 +487,6 @@ def _percent(share: Limits) -> str:
 
 def _allowed(share: Limits) -> str:
     return f"noise allows {floor(100 * share.low)} to {ceil(100 * share.high)} %"
-
-
-def _about(share: Limits, what: str) -> str:
-    return f"about {_percent(share)} of its cells {what} ({_allowed(share)})"
 
 
 def _listed(labels: Sequence[str]) -> str:
