@@ -5,17 +5,31 @@ Invariant: counts of reports are public, as reports are; none of it is about a r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.events import Guarantee
 from dpsynth.figures import count, guess_percent, odds_factor, rounded_up
+from dpsynth.page_templates import environment, paragraphs
 from dpsynth.wings.local.contract import Contract
 from dpsynth.wings.local.estimates import LocalAnswers
 from dpsynth.wings.local.reports import Fault, Tally
 from dpsynth.wings.local.shuffling import central_epsilon, closed_form
+
+
+def in_words(block: str, facts: Mapping[str, object]) -> tuple[str, ...]:
+    """The sentences of a block of ``words.txt.j2``."""
+    pages = environment("wings/local")
+    pages.filters |= {
+        "up": rounded_up,
+        "count": count,
+        "odds": odds_factor,
+        "guess": lambda epsilon: guess_percent(epsilon, 0.0),
+        "moved": lambda error: f"{100 * error['share_moved']:.2g} %",
+    }
+    return paragraphs(pages.get_template("words.txt.j2"), block, facts)
 
 
 def _of_respondents(sentence: str) -> str:
@@ -157,53 +171,11 @@ class Collection:
 
     def guarantee_in_words(self, guarantee: Guarantee) -> tuple[str, ...]:
         """The guarantee of every respondent, as sentences."""
-        answered = (
-            "Each answered one question, which she drew at random, about some columns of her record"
-            if self.one
-            else "Each answered all questions, and their losses are added up"
-        )
-        if len(self.questions) == 1:
-            answered = "Each answered one question"
-        sentences = [
-            "Nobody had to be trusted. There was no private table: respondents randomised their records on "
-            "their own side, and sent nothing but the randomised report.",
-            "What is protected is each respondent's whole record. Whatever it holds, no report would have "
-            f"become more than e^ε = {odds_factor(guarantee.epsilon)} times as likely or as unlikely, had it "
-            "held anything else.",
-            "Suppose that somebody guesses which of two records a respondent has. A coin would be right half "
-            "of the time. After reading her own report they are right at most "
-            f"{guess_percent(guarantee.epsilon, 0.0)} % of the time, whatever else they know and however "
-            "much they compute.",
-            f"{answered}.",
-            "It holds for all the published files together, which were made of the reports alone.",
-        ]
-        shuffled = self.shuffled
-        if shuffled is not None:
-            sentences.append(
-                f"Shuffled, the {count(shuffled.reports)} reports together are (ε, δ)-differentially private "
-                f"in the central sense with ε = {rounded_up(shuffled.epsilon)} and δ = "
-                f"{rounded_up(shuffled.delta)}, under exchange of one respondent's record. "
-                f"{shuffled.assumption}"
-            )
-        return tuple(sentences)
+        return in_words("guarantee", {"of": self, "guarantee": guarantee})
 
     def not_protected(self) -> tuple[str, ...]:
         """The limits of the guarantee, as sentences."""
-        sentences = [
-            "Who took part. That a report was sent, when and from where is no secret of this protocol.",
-            "Facts that hold for whole groups. If a habit and an illness go together among the respondents, "
-            "the release may show it, and what it says of a group may be true of anyone in it.",
-            "Other collections. The losses of a respondent who reports in several add up. Her own side "
-            "keeps count of them, and gives one report of each contract.",
-            "The figures, against respondents who lie. Nobody can check a report, and a hundred made-up "
-            "reports move an estimate by more than a hundred true ones could: by up to 1/(p - q) respondents "
-            "each.",
-        ]
-        if self.shuffled is not None:
-            sentences.append(
-                f"More than ε = {rounded_up(self.epsilon)} without a shuffler that can be trusted."
-            )
-        return tuple(sentences)
+        return in_words("not_protected", {"of": self})
 
     def cautions(self, sentences: Sequence[str]) -> tuple[str, ...]:
         """The cautions on a private table, said of respondents, with the number of reports among them."""
