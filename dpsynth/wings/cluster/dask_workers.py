@@ -63,7 +63,6 @@ class DaskWorkers:
 
     @property
     def pieces(self) -> int:
-        """Number of pieces that suits the workers."""
         return PIECES_A_THREAD * self.threads
 
     def room(self, memory: int) -> Callable[[], Room]:
@@ -108,7 +107,6 @@ class DaskWorkers:
         return cast(T, outcome.value)
 
     def close(self) -> None:
-        """Let go of all that the workers hold."""
         try:
             self._client.close(timeout=_LOOK)
         except Exception as error:
@@ -124,7 +122,6 @@ class DaskWorkers:
             return found
 
     def _outcome(self, future: Future) -> _Outcome:
-        """The outcome of a task, once it is there."""
         there, alone_since = Event(), monotonic()
         with _no_words_of_dask():
             future.add_done_callback(lambda _: there.set())
@@ -181,7 +178,6 @@ class _Outcome:
     error: DpsynthError | None = None
 
     def __sizeof__(self) -> int:
-        """Number of bytes, by which Dask decides where to go on."""
         held = self.value if isinstance(self.value, list) else [self.value]
         return sum(int(getattr(one, "nbytes", 64)) for one in held)
 

@@ -39,7 +39,6 @@ class DaskAddress(Checked):
         return found[0]
 
     def json_schema(self) -> JsonSchema:
-        """A string."""
         return {"type": "string", "pattern": "^(local|(tcp|tls)://.+:[0-9]+)$"}
 
 
@@ -80,7 +79,6 @@ class Engine(ByThisProcess):
 
     @property
     def by_workers(self) -> bool:
-        """True if Dask counts."""
         return self.dask is not None
 
     @property
@@ -91,7 +89,6 @@ class Engine(ByThisProcess):
 
     @property
     def named(self) -> str:
-        """The engine in words."""
         if self.dask is None:
             return super().named
         if self.dask == LOCAL:

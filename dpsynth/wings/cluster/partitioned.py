@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import attrgetter, methodcaller
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -63,7 +64,6 @@ class WholeFile:
     start: int = 0
 
     def batches(self) -> Iterator[Batch]:
-        """All rows of the file."""
         broken, empty = self.keep_broken, self.keep_empty
         return read_cells(self.path, self.columns, self.form, keep_broken=broken, keep_empty=empty)
 
@@ -83,7 +83,6 @@ class WholeQuery:
     start: int = 0
 
     def batches(self) -> Iterator[Batch]:
-        """All rows of the query."""
         return self.table.batches(self.columns)
 
 
@@ -102,7 +101,6 @@ class RowGroups:
     start: int
 
     def batches(self) -> Iterator[Batch]:
-        """All rows of the groups."""
         return read_row_groups(self.path, self.columns, self.form, self.chosen)
 
 
@@ -255,12 +253,12 @@ class PartitionedRows:
 
     def rows_of_units(self, first: Sequence[int]) -> Counts:
         """Numbers of persons by ranges of their number of rows, each worker's added up. Private."""
-        return self.workers.combined(partial(_rows_of_units, first=tuple(first)), _added, self.parts)
+        return self.workers.combined(methodcaller("rows_of_units", tuple(first)), _added, self.parts)
 
     def bounded(self, max_rows: int, key: bytes) -> PartitionedTable:
         """The rows after contribution bounding, each person's by the worker that holds them all."""
         columns = self.coding.columns
-        parts = self.workers.each(partial(_bounded, max_rows=max_rows, key=key), self.parts)
+        parts = self.workers.each(methodcaller("bounded", max_rows, key), self.parts)
         texts = frozenset(c.name for c in columns if c.kept_as_text)
         return PartitionedTable(
             domain_of(c for c in columns if not c.kept_as_text),
@@ -299,7 +297,8 @@ class PartitionedTable:
     @cached_property
     def rows(self) -> int:
         """Number of rows after contribution bounding. Private unless the relation makes it public."""
-        return self.workers.combined(_rows, _total, self.parts)
+        rows: int = self.workers.combined(attrgetter("rows"), sum, self.parts)
+        return rows
 
     def counts_of(self, cliques: Sequence[Clique]) -> list[Counts]:
         """Exact marginals, each worker's added up. Private."""
@@ -308,22 +307,22 @@ class PartitionedTable:
 
     def sums(self, column: str, by: Clique, centring: Centring) -> Counts:
         """Exact sums of bounded distances by group, each worker's added up. Private."""
-        return self.workers.combined(
-            partial(_sums, column=column, by=by, centring=centring), _added, self.parts
-        )
+        return self.workers.combined(methodcaller("sums", column, by, centring), _added, self.parts)
 
     def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> Counts:
         """Exact counts of pieces by group, each worker's added up. Private."""
-        figure = partial(_finer_counts, column=column, by=by, pieces=pieces)
-        return self.workers.combined(figure, _added, self.parts)
+        return self.workers.combined(methodcaller("finer_counts", column, by, pieces), _added, self.parts)
 
     def texts_of(self, column: str) -> TextCounts:
         """Exact numbers of rows and units of the texts of a column, each worker's added up. Private."""
-        return self.workers.combined(partial(_texts, column=column), TextCounts.added, self.parts)
+        found: TextCounts = self.workers.combined(
+            methodcaller("texts_of", column), TextCounts.added, self.parts
+        )
+        return found
 
     def coded(self, columns: Sequence[Column]) -> PartitionedTable:
         """The same rows with codes for all columns, after all domains are found."""
-        parts = self.workers.each(partial(_coded, columns=tuple(columns)), self.parts)
+        parts = self.workers.each(methodcaller("coded", tuple(columns)), self.parts)
         return replace(self, domain=domain_of(columns), parts=parts, texts_kept=frozenset())
 
     def recoded(self, compression: Compression) -> PartitionedTable:
@@ -354,42 +353,10 @@ def by_person(rows: LoadedRows, number: int) -> list[LoadedRows]:
     return [replace(part, texts={name: t.trimmed for name, t in part.texts.items()}) for part in parts]
 
 
-def _bounded(rows: LoadedRows, max_rows: int, key: bytes) -> PrivateTable:
-    return rows.bounded(max_rows, key)
-
-
-def _rows_of_units(rows: LoadedRows, first: tuple[int, ...]) -> Counts:
-    return rows.rows_of_units(first)
-
-
-def _rows(table: PrivateTable) -> int:
-    return table.rows
-
-
-def _total(parts: Sequence[int]) -> int:
-    return sum(parts)
-
-
 def _counts(
     table: PrivateTable, cliques: tuple[Clique, ...], compression: Compression | None
 ) -> list[Counts]:
     return (table if compression is None else table.recoded(compression)).counts_of(cliques)
-
-
-def _sums(table: PrivateTable, column: str, by: Clique, centring: Centring) -> Counts:
-    return table.sums(column, by, centring)
-
-
-def _finer_counts(table: PrivateTable, column: str, by: Clique, pieces: Pieces) -> Counts:
-    return table.finer_counts(column, by, pieces)
-
-
-def _texts(table: PrivateTable, column: str) -> TextCounts:
-    return table.texts_of(column)
-
-
-def _coded(table: PrivateTable, columns: tuple[Column, ...]) -> PrivateTable:
-    return table.coded(columns)
 
 
 def _added(parts: Sequence[Counts]) -> Counts:

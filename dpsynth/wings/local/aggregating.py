@@ -121,12 +121,10 @@ class Aggregated:
 
     @property
     def compiled(self) -> CompiledSpec:
-        """The compiled config."""
         return self.contract.compiled
 
     @property
     def spec(self) -> Spec:
-        """The checked config."""
         return self.compiled.spec
 
     @property
@@ -142,7 +140,6 @@ class Aggregated:
 
     @property
     def collection(self) -> Collection:
-        """The public facts of the reports."""
         return Collection.of(self.contract, self.tally, self.answers)
 
     @property

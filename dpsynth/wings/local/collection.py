@@ -63,7 +63,6 @@ class ShuffledGuarantee:
     assumption: str = ASSUMPTION
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON values."""
         form = None if self.closed_form == float("inf") else self.closed_form
         source = "Feldman, McMillan and Talwar 2021, theorem 3.1 and its reduction to clones"
         return {**asdict(self), "closed_form": form, "neighbours": "replace_one", "source": source}
@@ -154,7 +153,6 @@ class Collection:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON values."""
         return {
             "epsilon_per_respondent": self.epsilon,
             "contract": self.contract,

@@ -73,12 +73,10 @@ class Contract:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the columns."""
         return self.compiled.domain
 
     @property
     def section(self) -> Local:
-        """The section ``local`` of the config."""
         return section_of(self.compiled.spec)
 
     @cached_property

@@ -125,7 +125,6 @@ class LocalAnswers:
         return float(self.variances(clique, np.asarray(weights)[None])[0])
 
     def cell_variance(self, clique: Clique) -> float:
-        """The mean variance of a cell of a covered clique."""
         return float(self.cell_variances(clique).mean())
 
     def cell_variances(self, clique: Clique) -> Floats:

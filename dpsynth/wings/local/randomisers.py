@@ -212,7 +212,6 @@ class DirectResponse:
     one_hot: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Reject a randomiser that hides nothing, or says nothing."""
         if self.cells < 2 or not 0 < self.lie < 1:
             raise ValueError("randomised response has two cells or more, and lies sometimes")
 
@@ -248,11 +247,9 @@ class DirectResponse:
         return self.own / self.other
 
     def drawn(self, codes: Codes) -> Codes:
-        """The randomised code of each code."""
         return np.where(coins(self.lie, codes.size), dice(self.cells, codes.size), codes)
 
     def randomise(self, codes: Codes) -> list[Answer]:
-        """The number of a cell for each code."""
         return list(self.drawn(codes).tolist())
 
     def probability(self, answer: Answer, code: int) -> Fraction:
@@ -260,11 +257,9 @@ class DirectResponse:
         return self.own if answer == code else self.other
 
     def well_formed(self, answer: object) -> bool:
-        """True for the number of a cell."""
         return type(answer) is int and 0 <= answer < self.cells
 
     def support(self, answers: Sequence[Answer]) -> NDArray[np.int64]:
-        """Number of answers that name each cell."""
         return np.bincount(np.array(answers, dtype=np.int64), minlength=self.cells).astype(np.int64)
 
 
@@ -292,7 +287,6 @@ class UnaryEncoding:
     one_hot: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Reject a randomiser that hides nothing, or says nothing."""
         if self.cells < 2 or not 0 < self.other < Fraction(1, 2):
             raise ValueError("unary encoding has two cells or more, and q between 0 and 1/2")
 
@@ -374,7 +368,6 @@ class LocalHashing:
     one_hot: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Reject more cells or values than there are hashes for."""
         if not 2 <= self.cells < PRIME or self.response.cells > MOST_VALUES:
             raise ValueError("local hashing has 2 to 2^31 - 2 cells, and hashes them to at most 2^16 values")
 

@@ -71,13 +71,11 @@ class Memory:
             raise
 
     def __enter__(self) -> Memory:
-        """The memory itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let other processes have it."""
         os.close(self._file)
 
     def named(self, respondent: str) -> str:
@@ -94,7 +92,6 @@ class Memory:
         return self._reports.get((name, contract))
 
     def spent(self, name: str) -> Fraction:
-        """The sum of a respondent's epsilon over all contracts."""
         return self._spent.get(name, Fraction(0))
 
     def add(self, contract: str, epsilon: Fraction, reports: Mapping[str, Report]) -> None:

@@ -96,7 +96,6 @@ class Description:
         ]
 
     def __repr__(self) -> str:
-        """A line a column."""
         lines = self._lines()
         wide = max((len(name) for name, _, _ in lines), default=0)
         shown = [

@@ -137,7 +137,6 @@ class NormalPair(LossPair):
 
     @property
     def largest_loss(self) -> float:
-        """Infinite."""
         return inf
 
     def loss_not_exceeded(self, share: float) -> float:
@@ -228,7 +227,6 @@ class AtomicPair(LossPair):
 
     @property
     def largest_loss(self) -> float:
-        """The largest loss of an outcome that can happen."""
         return float(self._losses.max())
 
     def loss_not_exceeded(self, share: float) -> float:
@@ -274,12 +272,10 @@ class BoundedRangePair(LossPair):
         return expm1((epsilon - self.epsilon_of_range) / 2) ** 2 / -expm1(-self.epsilon_of_range)
 
     def renyi(self, order: float) -> float:
-        """The largest divergence over t."""
         return self._worst(order)
 
     @property
     def largest_loss(self) -> float:
-        """Epsilon."""
         return self.epsilon_of_range
 
     def loss_not_exceeded(self, share: float) -> float:
@@ -324,12 +320,10 @@ class ConcentratedBound(LossPair):
         return self.leaked + (1 - self.leaked) * small
 
     def renyi(self, order: float) -> float:
-        """Order times rho."""
         return inf if self.leaked else order * self.rho
 
     @property
     def largest_loss(self) -> float:
-        """Infinite."""
         return inf
 
     def loss_not_exceeded(self, share: float) -> float:

@@ -211,7 +211,6 @@ class Check:
         return pd.DataFrame([kind | counts(t) for kind, t in zip(kinds, self.columns, strict=True)])
 
     def __repr__(self) -> str:
-        """The words of ``dpsynth check``."""
         return f"{self.warning}\n\n{in_words(self)}"
 
 

@@ -127,13 +127,11 @@ class ColumnTexts:
     """
 
     def __init__(self, columns: Sequence[str]) -> None:
-        """No row of some columns."""
         self.tallies = {name: _Tally(name) for name in columns}
         self._first: dict[str, list[pa.StringArray]] = {name: [pa.array([], pa.string())] for name in columns}
         self._rows = 0
 
     def add(self, batch: Mapping[str, pa.StringArray]) -> None:
-        """Count the rows of a batch."""
         for name, tally in self.tallies.items():
             tally.add(batch[name])
             if self._rows < MOST_SAMPLED:

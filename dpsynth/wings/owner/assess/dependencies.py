@@ -103,7 +103,6 @@ class _Coded:
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """Rows of each code."""
         return np.bincount(self.codes[self.codes >= 0], minlength=self.values)
 
     @cached_property

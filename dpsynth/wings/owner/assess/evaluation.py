@@ -125,7 +125,6 @@ class Evaluation:
         return InlinePage(self.bundle.private / PAGE, height)
 
     def __repr__(self) -> str:
-        """A few lines below a warning."""
         lines = [f"Rows: {self.rows[0]:,} private, {self.rows[1]:,} synthetic"]
         for name, found in (("Columns", self.columns), ("Pairs", self.pairs)):
             if found:

@@ -264,7 +264,6 @@ class UnitTally:
         self._rows = rows
 
     def add(self, batch: Mapping[str, pa.StringArray]) -> None:
-        """Count the rows of a batch."""
         self._texts.add(batch)
 
     def findings(self) -> Iterator[Finding]:

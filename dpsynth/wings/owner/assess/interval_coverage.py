@@ -40,26 +40,21 @@ class ExactCounts:
 
     @property
     def total(self) -> float:
-        """Number of rows."""
         return float(self.real.rows)
 
     def covers(self, clique: Clique) -> bool:
-        """True."""
         del clique
         return True
 
     def marginal(self, clique: Clique) -> Numbers:
-        """The counts of a clique."""
         shape = tuple(self.real.sizes[name] for name in clique)
         return self.real.counts(clique).astype(np.float64).reshape(shape)
 
     def variance(self, clique: Clique, weights: Numbers) -> float:
-        """0."""
         del clique, weights
         return 0.0
 
     def cell_variance(self, clique: Clique) -> float:
-        """0."""
         del clique
         return 0.0
 
@@ -153,7 +148,6 @@ class Miss:
 
     @property
     def widths(self) -> float:
-        """Distance of the exact number from the interval, in the interval's widths."""
         beyond = max(self.low - self.exact, self.exact - self.high)
         return beyond / max(self.high - self.low, 1e-12)
 

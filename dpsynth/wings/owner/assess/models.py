@@ -314,7 +314,6 @@ class Regression:
 
     @property
     def overlap(self) -> float:
-        """The mean overlap of the coefficients' intervals."""
         return float(np.mean([c.overlap for c in self.coefficients]))
 
 

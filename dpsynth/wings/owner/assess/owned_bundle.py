@@ -123,7 +123,6 @@ class OwnedBundle:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The sets of columns that were measured together."""
         structure = self.facts.structure
         return tuple(clique for clique in structure.cliques if clique not in structure.lost)
 
@@ -165,16 +164,13 @@ class CodedTable:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return len(next(iter(self.codes.values())))
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Number of codes of each column."""
         return {column.name: column.size for column in self.columns}
 
     def take(self, spots: NDArray[np.int64]) -> CodedTable:
-        """The rows at some positions."""
         return CodedTable(
             self.columns,
             {name: codes[spots] for name, codes in self.codes.items()},

@@ -239,7 +239,6 @@ class Rereadable:
     read: Callable[[], Iterable[Mapping[str, pa.StringArray]]]
 
     def __iter__(self) -> Iterator[Mapping[str, pa.StringArray]]:
-        """The batches, from the first."""
         return iter(self.read())
 
 

@@ -44,12 +44,10 @@ class Obedience:
 
     @property
     def share(self) -> float:
-        """Share of the rows that obey."""
         return 1.0 - self.broken / max(self.rows, 1)
 
     @property
     def where(self) -> str:
-        """The share in words."""
         if not self.broken:
             return f"in every one of {self.rows:,} rows" if self.rows else "no row has all values"
         return f"in all but {self.broken:,} of {self.rows:,} rows"
@@ -65,7 +63,6 @@ class ObedienceTally:
     _pairs: dict[int, pa.Table] = field(default_factory=dict)
 
     def add(self, batch: TypedRows) -> None:
-        """Count some rows."""
         for condition in self.rules.conditions:
             self._count(condition.number, *_of_condition(condition, self.rules, batch))
         for total in self.rules.sums.values():

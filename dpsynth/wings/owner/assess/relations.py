@@ -94,17 +94,14 @@ class Term:
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
-        """Rows with a number."""
         return ~np.isnan(self.numbers)
 
     @cached_property
     def values(self) -> int:
-        """Number of different values."""
         return int(np.unique(self.numbers[self.present]).size)
 
     @cached_property
     def spread(self) -> float:
-        """Standard deviation."""
         return float(self.numbers[self.present].std()) if self.present.any() else 0.0
 
     @cached_property
@@ -119,7 +116,6 @@ class Term:
 
     @property
     def whole(self) -> bool:
-        """True if all numbers are whole."""
         return not self.decimals
 
     @property

@@ -45,7 +45,6 @@ class Misread:
     texts: dict[str, int] = field(default_factory=dict)
 
     def add(self, texts: pa.StringArray, counts: NDArray[np.int64]) -> None:
-        """Count the distinct texts of a batch."""
         self.cells += int(counts.sum())
         short = pc.utf8_slice_codeunits(texts, 0, _LONGEST).to_pylist()
         for text, count in zip(short, counts.tolist(), strict=True):
@@ -72,13 +71,11 @@ class ColumnTally:
     misread: dict[Reading, Misread] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with no cell."""
         self.codec = codec_of(self.column)
         self.places = np.zeros(0 if self.column.search else self.column.size, np.int64)
 
     @property
     def cells(self) -> int:
-        """Number of all cells."""
         return self.missing + self.values + sum(m.cells for m in self.misread.values())
 
     def count(self, *readings: Reading) -> int:
@@ -138,7 +135,6 @@ class PersonTally:
     codes: list[NDArray[np.uint64]] = field(default_factory=list)
 
     def add(self, batch: Mapping[str, pa.StringArray]) -> None:
-        """Count the rows of a batch."""
         self.codes.append(unit_codes(batch, self.near, self.key))
 
     def rows(self) -> tuple[NDArray[np.int64], int]:
@@ -171,7 +167,6 @@ class TypedRows:
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows."""
         return len(next(iter(self.texts.values())))
 
     @cached_property
@@ -232,7 +227,6 @@ class RowSample:
     """Rows of a table at random, all of a small one, in one pass and bounded memory."""
 
     def __init__(self, layout: Layout) -> None:
-        """No row."""
         self._layout = layout
         self._rng = np.random.default_rng(_SEED)
         self._share = 1.0
@@ -241,7 +235,6 @@ class RowSample:
 
     @property
     def whole(self) -> bool:
-        """True if no row was left out."""
         return self._share == 1.0
 
     def add(self, batch: Mapping[str, pa.StringArray]) -> None:

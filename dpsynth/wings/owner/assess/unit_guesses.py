@@ -83,12 +83,10 @@ class Texts:
 
     @property
     def repeat(self) -> bool:
-        """True if values repeat more than now and then."""
         return self.mean >= _LEAST_MEAN
 
     @property
     def all_differ(self) -> bool:
-        """True if no value repeats."""
         return self.whole and len(self.counts) >= _FEWEST_PERSONS and max(self.counts.values()) == 1
 
     @property

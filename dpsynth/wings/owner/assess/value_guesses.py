@@ -43,7 +43,6 @@ class Reach:
     units: Mapping[str, Set[int]] | None = None
 
     def many(self, texts: Iterable[str]) -> bool:
-        """True if many units have one of some texts."""
         return self.first([(True, text) for text in texts]) is not None
 
     def first(self, spelt: Iterable[tuple[V, str]]) -> V | None:

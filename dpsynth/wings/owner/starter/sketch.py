@@ -101,7 +101,6 @@ class Sketch:
         return tuple(key for key, value in (self.declared or {}).items() if value is None)
 
     def noted(self, *notes: str) -> Sketch:
-        """The sketch with more notes."""
         return replace(self, notes=(*self.notes, *(note for note in notes if note)))
 
 
@@ -165,7 +164,6 @@ class Draft:
 
     @property
     def to_look_at(self) -> tuple[str, ...]:
-        """Names of the columns with gaps."""
         return tuple(sketch.name for sketch in self.columns if sketch.gaps)
 
     def with_guesses(self, look: Profile) -> Draft:

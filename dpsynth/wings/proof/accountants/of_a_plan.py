@@ -57,7 +57,6 @@ class SideBySide:
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """Plain JSON values of each."""
         return [dict(vars(row)) for row in self.accountants]
 
     def print_to(self, console: Console) -> None:

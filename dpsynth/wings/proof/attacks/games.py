@@ -112,7 +112,6 @@ class Played:
         return bound
 
     def to_json(self) -> dict[str, object]:
-        """The games as JSON values."""
         return {
             "attack": self.name,
             "source": self.attack.source,

@@ -15,6 +15,7 @@ from dpsynth.page_templates import environment
 from dpsynth.wings.proof.attacks.games import Played
 from dpsynth.wings.proof.attacks.success import Bound, Success, presence_bound, value_bound
 from dpsynth.wings.proof.attacks.world import World
+from dpsynth.wings.proof.explain.page import Curve, Picture
 
 
 def percent(share: float) -> str:
@@ -118,28 +119,6 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A line in a picture 100 wide and 100 high: its SVG path, its name, its class."""
-
-    path: str
-    label: str
-    kind: str
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture of curves, and the table of their figures."""
-
-    title: str
-    across: str
-    curves: tuple[Curve, ...]
-    ticks: tuple[tuple[float, str], ...]
-    levels: tuple[tuple[float, str], ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
-    up: str = "right"
-
-
-@dataclass(frozen=True)
 class Section:
     """An attack on the page."""
 
@@ -199,6 +178,7 @@ def _picture(one: Played) -> Picture | None:
     return Picture(
         title=title,
         across=across,
+        up="right",
         curves=tuple(curves),
         ticks=tuple((at[i], f"{one.curve[i][0]:,g}") for i in range(0, len(at), every)),
         levels=tuple((25.0 * k, f"{25 * k} %") for k in range(5)),

@@ -32,7 +32,6 @@ class Bound:
     sharpest: float
 
     def to_json(self) -> dict[str, float]:
-        """The bounds as JSON values."""
         return {"by_epsilon": self.epsilon, "sharpest": self.sharpest}
 
 
@@ -58,7 +57,6 @@ class Success:
     bound: Bound | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The success as JSON values."""
         return {
             "against": self.against,
             "seen": self.seen,

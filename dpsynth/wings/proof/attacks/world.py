@@ -103,7 +103,6 @@ class World:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return len(self.codes[self.sensitive])
 
     @property

@@ -117,7 +117,6 @@ class Attacked:
 
     @property
     def chosen_bound(self) -> LowerBound:
-        """The outcome of the chosen attack on the table."""
         return self.table[self.chosen]
 
 

@@ -340,7 +340,6 @@ class _FirstCell:
     rows: int
 
     def marginal(self, clique: Clique) -> NDArray[np.float64]:
-        """The estimate of a marginal."""
         found = np.zeros(self.domain.shape(clique))
         found[(0,) * len(clique)] = self.rows
         return found

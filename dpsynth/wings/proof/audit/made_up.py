@@ -60,7 +60,6 @@ class MadeUpTable:
     slice_column: str | None = None
 
     def write(self, path: Path) -> Path:
-        """Write the table as a CSV file."""
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([self.names, *self.rows])
         return path
@@ -70,11 +69,9 @@ class MadeUpTable:
         return None if self.near.person is None else row[self.names.index(self.near.person)]
 
     def with_cells(self, row: Row, cells: Mapping[str, str]) -> Row:
-        """A row with other texts in some columns."""
         return tuple(cells.get(name, text) for name, text in zip(self.names, row, strict=True))
 
     def holding(self, rows: Sequence[Row]) -> MadeUpTable:
-        """The same table with other rows."""
         return replace(self, rows=tuple(rows))
 
 

@@ -43,7 +43,6 @@ class Level:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Number of cells of each group."""
         return np.bincount(self.groups, minlength=len(self.labels))
 
 

@@ -60,7 +60,6 @@ class ValueGroups(Checked):
         return found
 
     def json_schema(self) -> JsonSchema:
-        """A list or a mapping."""
         return {"anyOf": [{"type": "array"}, {"type": "object"}]}
 
 

@@ -133,7 +133,6 @@ class Views:
         return ADDS_NOTHING
 
     def to_json(self) -> dict[str, object]:
-        """The facts of the manifest."""
         rounding = self.rounding
         return {
             "adds_to_the_guarantee": ADDS_NOTHING,

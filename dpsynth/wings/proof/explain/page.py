@@ -199,6 +199,7 @@ class Picture:
         across, up: the names of its axes.
         curves: the lines.
         ticks, levels: positions from 0 to 100 and labels, along the bottom and from the bottom up.
+        rows: the table of its figures, where it has one.
     """
 
     title: str
@@ -207,6 +208,7 @@ class Picture:
     curves: tuple[Curve, ...]
     ticks: tuple[tuple[float, str], ...]
     levels: tuple[tuple[float, str], ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @cache
