@@ -21,7 +21,7 @@ from dpsynth.ledger import views
 from dpsynth.ledger.balance import Balance, CapChange, Runway
 from dpsynth.ledger.filters import bound, total_of
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.views import AccountView, share_in_words
+from dpsynth.ledger.views import AccountView, Statement, share_in_words
 from dpsynth.page_templates import environment
 
 _SHORTEST = 30
@@ -281,19 +281,6 @@ class Chain:
     head_file: bool
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One accountant's epsilon, and its length in per cent of the longest."""
-
-    name: str
-    epsilon: str
-    delta: str
-    why: str
-    adaptive: bool
-    least: bool
-    length: float
-
-
 def page_of_ledger(accounts: Sequence[AccountView], book: Ledger, today: date) -> str:
     """The page of some accounts, with the chain of the whole ledger as it stands now."""
     found = book.verify()
@@ -313,6 +300,8 @@ def ledger_html(accounts: Sequence[AccountView], chain: Chain, today: date) -> s
     pages = environment("wings/owner")
     pages.filters["share"] = views.share_in_words
     pages.filters["up"] = views.figure
+    pages.filters["epsilon"] = views.epsilon_of
+    pages.filters["delta"] = views.delta_of
     pages.filters["six"] = lambda value: digits(value, up=True)
     pages.filters["down"] = lambda value: digits(value, up=False)
     pages.filters["at"] = lambda value: f"{value:.2f}%"
@@ -363,17 +352,7 @@ def _lengths(view: AccountView) -> dict[str, float]:
     return {line.entry.release_id: _LONGEST * line.share / most if measurable else 0.0 for line in view.lines}
 
 
-def _bars(view: AccountView) -> list[Bar]:
+def _bars(view: AccountView) -> list[tuple[Statement, bool, float]]:
+    """Each accountant's statement, True for the least one, and its length in per cent of the longest."""
     longest = max((s.epsilon or 0.0 for s in view.statements), default=0.0) or 1.0
-    return [
-        Bar(
-            name=s.name,
-            epsilon=views.epsilon_of(s),
-            delta=views.delta_of(s),
-            why=s.why,
-            adaptive=s.adaptive,
-            least=s is view.least,
-            length=100 * (s.epsilon or 0.0) / longest,
-        )
-        for s in view.statements
-    ]
+    return [(s, s is view.least, 100 * (s.epsilon or 0.0) / longest) for s in view.statements]

@@ -136,27 +136,21 @@ def source_findings(
     if form.kind == "csv":
         yield from _encoding(path, form, broken)
         yield from _quotes(path, form, broken, fate)
-    if broken.uneven:
-        yield Finding(
-            "source",
+    for rows, what, remedy in (
+        (
             broken.uneven,
-            f"{_rows(broken.uneven)} with too few or too many cells, {fate}",
+            f"with too few or too many cells, {fate}",
             "see to the table: an amount such as 1,234 needs quotes where a comma is the separator",
-        )
-    if broken.overlong:
-        yield Finding(
-            "source",
-            broken.overlong,
-            f"{_rows(broken.overlong)} of more bytes than a row may have, {fate}",
-            "see to it",
-        )
-    if headers:
-        yield Finding(
-            "source",
+        ),
+        (broken.overlong, f"of more bytes than a row may have, {fate}", "see to it"),
+        (
             headers,
-            f"{_rows(headers)} with the header once more, not counted below; a release takes it for cells",
+            "with the header once more, not counted below; a release takes it for cells",
             "take it out there: files were put together with their headers",
-        )
+        ),
+    ):
+        if rows:
+            yield Finding("source", rows, f"{_rows(rows)} {what}", remedy)
 
 
 def _encoding(path: Place, form: FileForm, broken: BrokenRows) -> Iterator[Finding]:

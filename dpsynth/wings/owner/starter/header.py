@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -116,16 +116,22 @@ def read_header(path: Path, kind: str | None = None) -> Header:
             form, searched = (_recognised if form.kind == "csv" else _sheet_recognised)(path, form)
             names = header_of(path, form)
             _refuse_values(path, names)
+    usable = _usable(names, str(path))
+    return Header(path, form, usable, types, len(names) - len(usable), searched)
+
+
+def _usable(names: Sequence[str], table: str) -> tuple[str, ...]:
+    """The names that a configuration can tell apart."""
     counted = Counter(names)
     usable = tuple(name for name in names if name and counted[name] == 1)
     if not usable:
-        raise SourceError(f"{path} has no column with a name of its own.")
+        raise SourceError(f"{table} has no column with a name of its own.")
     if len(usable) > MAX_COLUMNS:
         raise SourceError(
-            f"{path} has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. Give a table "
+            f"{table} has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. Give a table "
             "of the columns that matter."
         )
-    return Header(path, form, usable, types, len(names) - len(usable), searched)
+    return usable
 
 
 def _recognised(path: Path, form: FileForm) -> tuple[FileForm, bool]:
@@ -216,26 +222,22 @@ def _parquet(path: Path) -> tuple[list[str], dict[str, Declared]]:
 
 def declared_of(kind: pa.DataType) -> Declared | None:
     """The declaration that follows from an Arrow type; None if none does."""
-    ends: Declared = {"min": None, "max": None}
-    if pa.types.is_boolean(kind):
-        return {"type": "boolean"}
-    if pa.types.is_integer(kind):
-        return {"type": "integer", **ends}
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return {"type": "number", **ends}
-    if pa.types.is_timestamp(kind):
-        return {"type": "datetime", **ends}
-    if pa.types.is_date(kind):
-        return {"type": "date", **ends}
-    if pa.types.is_time(kind):
-        return {"type": "time"}
-    if pa.types.is_duration(kind):
-        return {"type": "duration", **ends}
-    if pa.types.is_dictionary(kind):
-        return {"type": "category", "values": None}
-    return None
+    found = next((declared for is_of, declared in _DECLARED if is_of(kind)), None)
+    return None if found is None else dict(found)
 
 
+_ENDS: Declared = {"min": None, "max": None}
+_DECLARED: tuple[tuple[Callable[[pa.DataType], bool], Declared], ...] = (
+    (pa.types.is_boolean, {"type": "boolean"}),
+    (pa.types.is_integer, {"type": "integer", **_ENDS}),
+    (pa.types.is_floating, {"type": "number", **_ENDS}),
+    (pa.types.is_decimal, {"type": "number", **_ENDS}),
+    (pa.types.is_timestamp, {"type": "datetime", **_ENDS}),
+    (pa.types.is_date, {"type": "date", **_ENDS}),
+    (pa.types.is_time, {"type": "time"}),
+    (pa.types.is_duration, {"type": "duration", **_ENDS}),
+    (pa.types.is_dictionary, {"type": "category", "values": None}),
+)
 _LEFT_TO_THE_LOOK = frozenset({"integer", "number", "category"})
 
 
@@ -249,15 +251,7 @@ def draft_in_memory(names: Sequence[str], types: Mapping[str, pa.DataType]) -> D
     Raises:
         SourceError: there is no column with a name of its own, or there are too many.
     """
-    counted = Counter(names)
-    usable = [name for name in names if name and counted[name] == 1]
-    if not usable:
-        raise SourceError("The table in memory has no column with a name of its own.")
-    if len(usable) > MAX_COLUMNS:
-        raise SourceError(
-            f"The table in memory has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. "
-            "Give a table of the columns that matter."
-        )
+    usable = _usable(names, "The table in memory")
     found = ((name, _declared(types[name]) if name in types else None) for name in usable)
     columns = tuple(fitted(Sketch(name, dict(declared or STUB))) for name, declared in found)
     origin = ["The names and types of the columns of a table in memory were read."]

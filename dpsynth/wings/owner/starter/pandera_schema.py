@@ -151,16 +151,14 @@ def _declared(kind: str, found: _Range) -> Declared:
         high = inside(found.high, -1, exclusive=found.high_inside, whole=whole)
         least = 0 if kind == "unsigned" and low is None else low
         return {"type": "integer" if whole else "number", "min": least, "max": high}
-    if kind == "boolean":
-        return {"type": "boolean"}
+    if kind in ("boolean", "time"):
+        return {"type": kind}
     if kind == "date":
         low, high = (moment("date", None, end) for end in (found.low, found.high))
         return {"type": "date", "min": low, "max": high}
     if kind == "datetime":
         low, high = (moment("datetime", _MOMENT, end) for end in (found.low, found.high))
         return {"type": "datetime", "min": low, "max": high}
-    if kind == "time":
-        return {"type": "time"}
     if kind == "duration":
         return {"type": "duration", "min": None, "max": None, "format": None}
     if kind == "text":
