@@ -38,6 +38,16 @@ def run(place: Path, *words: str, without: bool = True) -> subprocess.CompletedP
 
 
 COMMAND = "from dpsynth.cli.app import main; main()"
+EACH = """
+from dpsynth.cli.app import main
+for words in sys.argv[1:]:
+    sys.argv = ['dpsynth', *words.split('|')]
+    try:
+        main()
+    except SystemExit as stop:
+        print(f'Ended: {stop.code or 0}', flush=True)
+"""
+"""Commands of one process after another, each in one word."""
 
 
 @pytest.fixture(scope="module")
@@ -54,26 +64,23 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_release_is_planned_run_verified_and_asked_without_any_wing(place: Path) -> None:
-    planned = run(place, COMMAND, "plan", "visits.yaml")
-    assert planned.returncode == 0, planned.stderr
-    done = run(place, COMMAND, "run", "visits.yaml", "--plain")
-    assert done.returncode == 0, done.stderr
-    bundle = done.stdout.splitlines()[-1]
-    manifest = json.loads((place / bundle / "public" / "manifest.json").read_text())
+    done = run(place, EACH, "plan|visits.yaml", "run|visits.yaml|--plain")
+    assert done.stdout.count("Ended: 0") == 2, done.stderr
+    (public,) = place.glob("outputs/visits/*/public")
+    manifest = json.loads((public / "manifest.json").read_text())
     assert manifest["synthetic_rows"] > 0 and "croissant.json" not in manifest["files"]
     for page in ("README.md", "report.html"):
-        assert "croissant" not in (place / bundle / "public" / page).read_text()
-    assert not (place / bundle).parent.joinpath("index.html").exists()
-    for words in (["verify", bundle], ["query", bundle, "mean(age) by sex"], ["ledger", "show"]):
-        asked = run(place, COMMAND, *words)
-        assert asked.returncode == 0, (words, asked.stdout, asked.stderr)
+        assert "croissant" not in (public / page).read_text()
+    assert not (public.parents[1] / "index.html").exists()
+    asked = run(place, EACH, f"verify|{public}", f"query|{public}|mean(age) by sex", "ledger|show")
+    assert asked.stdout.count("Ended: 0") == 3, (asked.stdout, asked.stderr)
 
 
-@pytest.mark.parametrize("command", ["check", "evaluate", "audit", "collect"])
-def test_without_its_wing_a_command_is_unknown(place: Path, command: str) -> None:
-    asked = run(place, COMMAND, command, "visits.yaml")
-    assert asked.returncode == 2
-    assert f"No such command '{command}'" in asked.stderr
+def test_without_its_wing_a_command_is_unknown(place: Path) -> None:
+    commands = ("check", "evaluate", "audit", "collect")
+    asked = run(place, EACH, *(f"{command}|visits.yaml" for command in commands))
+    assert asked.stdout.count("Ended: 2") == len(commands)
+    assert all(f"No such command '{command}'" in asked.stderr for command in commands)
 
 
 def test_what_needs_a_wing_says_so_in_a_paragraph(place: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle.manifest import Manifest
 from dpsynth.wings.proof.catalogues import FROM_THE_CURATOR, registry_entry
-from tests.wings.owner.assess.test_check_command import called
+from tests.cli.here import Command
 
 SECTIONS = {
     "product": {"name", "data_curators", "intended_use", "data_product_type", "data_product_region",
@@ -118,13 +118,11 @@ def test_the_manifest_has_the_checksum_of_the_metadata(written) -> None:
     assert manifest_of(folder)["files"]["croissant.json"]["sha256"] == hashlib.sha256(content).hexdigest()
 
 
-def test_the_command_prints_the_manifest_or_the_entry(
-    written, publication, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_prints_the_manifest_or_the_entry(written, publication, dpsynth: Command) -> None:
     folder = written(of=replace(publication, rehearsal=True))
-    plain = called(monkeypatch, capsys, "manifest", str(folder))
+    plain = dpsynth("manifest", str(folder))
     assert plain.code == 0 and json.loads(plain.out) == manifest_of(folder)
-    entry = called(monkeypatch, capsys, "manifest", str(folder), "--registry")
+    entry = dpsynth("manifest", str(folder), "--registry")
     assert entry.code == 0 and json.loads(entry.out) == json.loads(
         json.dumps(registry_entry(Manifest.read(folder)))
     )
@@ -134,10 +132,8 @@ def test_the_command_prints_the_manifest_or_the_entry(
     ("text", "said"),
     [(None, "it has no manifest.json"), ("[1]", "damaged"), ("{", "damaged"), ("{}", "damaged")],
 )
-def test_a_folder_without_a_manifest_is_a_mistake(
-    tmp_path: Path, text, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_without_a_manifest_is_a_mistake(tmp_path: Path, text, said: str, dpsynth: Command) -> None:
     if text is not None:
         (tmp_path / "manifest.json").write_text(text)
-    ended = called(monkeypatch, capsys, "manifest", str(tmp_path), "--registry")
+    ended = dpsynth("manifest", str(tmp_path), "--registry")
     assert (ended.code, ended.out) == (2, "") and said in ended.err and ended.err.count("\n") == 1

@@ -8,8 +8,8 @@ import pytest
 
 from dpsynth.bundle.pages import report_html
 from dpsynth.bundle.report_source import read_source
+from tests.cli.here import Command
 from tests.thinned import some
-from tests.wings.owner.assess.test_check_command import called
 
 
 @pytest.mark.parametrize("kind", ["publication", "merged"])
@@ -18,32 +18,28 @@ def test_the_report_is_made_of_the_public_files_alone(written, kind, request):
     assert report_html(read_source(folder)).encode() == (folder / "report.html").read_bytes()
 
 
-def test_a_report_that_was_deleted_is_written_again(
-    written, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_report_that_was_deleted_is_written_again(written, tmp_path: Path, dpsynth: Command) -> None:
     folder = written()
     before = (folder / "report.html").read_bytes()
     (folder / "report.html").unlink()
-    said = called(monkeypatch, capsys, "report", str(folder))
+    said = dpsynth("report", str(folder))
     assert (said.code, said.err) == (0, "") and said.out.strip() == str(folder / "report.html")
     assert (folder / "report.html").read_bytes() == before
     bundle = tmp_path / "bundle"
     shutil.copytree(folder, bundle / "public")
-    assert called(monkeypatch, capsys, "report", str(bundle)).code == 0
+    assert dpsynth("report", str(bundle)).code == 0
     elsewhere = tmp_path / "my report.html"
-    assert called(monkeypatch, capsys, "report", str(bundle), "--out", str(elsewhere)).code == 0
+    assert dpsynth("report", str(bundle), "--out", str(elsewhere)).code == 0
     assert elsewhere.read_bytes() == before
 
 
-def test_a_changed_file_changes_no_report_in_the_bundle(
-    written, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_file_changes_no_report_in_the_bundle(written, dpsynth: Command) -> None:
     folder = written()
     before = (folder / "report.html").read_bytes()
     table = next((folder / "statistics").glob("one_way-age*.csv"))
     lines = table.read_text().splitlines()
     table.write_text("\n".join([lines[0], *lines[2:], lines[1]]) + "\n")
-    said = called(monkeypatch, capsys, "report", str(folder))
+    said = dpsynth("report", str(folder))
     assert (said.code, said.out) == (2, "") and "is not the one whose checksum stands in" in said.err
     assert (folder / "report.html").read_bytes() == before
 
@@ -70,17 +66,13 @@ def test_a_changed_file_changes_no_report_in_the_bundle(
         2,
     ),
 )
-def test_a_damaged_bundle_is_refused_in_one_paragraph(
-    written, change, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_bundle_is_refused_in_one_paragraph(written, change, said: str, dpsynth: Command) -> None:
     folder = written()
     change(folder)
-    ended = called(monkeypatch, capsys, "report", str(folder))
+    ended = dpsynth("report", str(folder))
     assert (ended.code, ended.out) == (2, "") and said in ended.err and ended.err.count("\n") == 1
 
 
-def test_a_place_that_can_not_be_written_is_a_mistake(
-    written, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    ended = called(monkeypatch, capsys, "report", str(written()), "--out", str(tmp_path / "no" / "such.html"))
+def test_a_place_that_can_not_be_written_is_a_mistake(written, tmp_path: Path, dpsynth: Command) -> None:
+    ended = dpsynth("report", str(written()), "--out", str(tmp_path / "no" / "such.html"))
     assert ended.code == 2 and "can't be written: No such file or directory." in ended.err

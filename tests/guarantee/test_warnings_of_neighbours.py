@@ -8,7 +8,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -123,6 +123,15 @@ class Runs:
         return [first, Said(then.code, "", then.err, then.journal[: len(first.journal)], warnings)]
 
 
+MakeRuns = Callable[..., Runs]
+
+
+@pytest.fixture
+def replays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> MakeRuns:
+    """Makes ``Runs`` in the test's folder, of a section privacy and more of the config."""
+    return lambda privacy, **changes: Runs(tmp_path, privacy, monkeypatch, capsys, **changes)
+
+
 def tables() -> tuple[random.Random, list[list[str]]]:
     rng = random.Random("warnings")
     return rng, base_table(rng)
@@ -135,13 +144,9 @@ def by(unit: str) -> Mapping[str, object]:
 
 @pytest.mark.parametrize(("relation", "unit"), thinned(RELATIONS, UNITS, strength=1))
 def test_a_neighbour_with_the_same_answers_is_warned_and_paused_in_the_same_bytes(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    relation: str,
-    unit: str,
+    relation: str, unit: str, replays: MakeRuns
 ) -> None:
-    runs = Runs(tmp_path, {"neighbours": relation, **by(unit)}, monkeypatch, capsys)
+    runs = replays({"neighbours": relation, **by(unit)})
     rng, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
@@ -162,14 +167,10 @@ def charged(said: Said) -> int:
     some([("add_remove", "row"), ("add_remove", "person"), ("replace_one", "person")], 1),
 )
 def test_a_neighbour_of_a_table_that_seems_empty_is_paused_by_its_number_of_rows_in_the_same_bytes(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    relation: str,
-    unit: str,
+    relation: str, unit: str, replays: MakeRuns
 ) -> None:
     """Where rows are exchanged, their number is public and nothing is asked for it."""
-    runs = Runs(tmp_path, {"neighbours": relation, **by(unit)}, monkeypatch, capsys)
+    runs = replays({"neighbours": relation, **by(unit)})
     rng, rows = tables()
     record = runs.recorded(rows[:SMALL])
     before = runs.paused(rows[:SMALL], record, "same")
@@ -185,7 +186,7 @@ def test_a_neighbour_of_a_table_that_seems_empty_is_paused_by_its_number_of_rows
 
 
 def test_a_pause_by_the_exact_number_of_rows_would_be_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, replays: MakeRuns
 ) -> None:
     """The planted fault: the table's own number of rows in place of the noisy one."""
     sound = pausing.heed_size
@@ -196,16 +197,14 @@ def test_a_pause_by_the_exact_number_of_rows_would_be_seen(
         sound(inputs, replace(stage, total=(exact,)), run, tell)
 
     monkeypatch.setattr("dpsynth.pipeline.spine.heed_size", nosy)
-    runs = Runs(tmp_path, {}, monkeypatch, capsys)
+    runs = replays({})
     _, rows = tables()
     record = runs.recorded(rows[:SMALL])
     before = runs.paused(rows[:SMALL], record, "same")
     assert runs.paused([], record, "other") != before
 
 
-def test_warnings_by_exact_counts_would_be_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_warnings_by_exact_counts_would_be_seen(monkeypatch: pytest.MonkeyPatch, replays: MakeRuns) -> None:
     """The planted fault: the table's own counts in place of the noisy ones."""
     sound = pausing.heed_warnings
 
@@ -216,7 +215,7 @@ def test_warnings_by_exact_counts_would_be_seen(
         return sound(inputs, stage, run, type(answers)(tuple(exact), (), (), answers.evidence, None), tell)
 
     monkeypatch.setattr("dpsynth.pipeline.spine.heed_warnings", nosy)
-    runs = Runs(tmp_path, {}, monkeypatch, capsys)
+    runs = replays({})
     _, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
@@ -235,13 +234,9 @@ RULED: Mapping[str, object] = {
 
 @pytest.mark.parametrize(("relation", "unit"), thinned(RELATIONS, UNITS, strength=1))
 def test_a_neighbour_with_the_same_answers_is_judged_and_paused_in_the_same_bytes(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    relation: str,
-    unit: str,
+    relation: str, unit: str, replays: MakeRuns
 ) -> None:
-    runs = Runs(tmp_path, {"neighbours": relation, **by(unit)}, monkeypatch, capsys, **RULED)
+    runs = replays({"neighbours": relation, **by(unit)}, **RULED)
     rng, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
@@ -254,7 +249,7 @@ def test_a_neighbour_with_the_same_answers_is_judged_and_paused_in_the_same_byte
 
 
 def test_rows_cut_off_by_exact_numbers_of_persons_would_be_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, replays: MakeRuns
 ) -> None:
     """The planted fault: how many persons there really are in place of the noisy numbers."""
     sound = UnboundedCurator.rows_per_unit
@@ -263,7 +258,7 @@ def test_rows_cut_off_by_exact_numbers_of_persons_would_be_seen(
         return replace(sound(self, first, price), values=self._rows.rows_of_units(first))
 
     monkeypatch.setattr(UnboundedCurator, "rows_per_unit", nosy)
-    runs = Runs(tmp_path, by("person"), monkeypatch, capsys, **RULED)
+    runs = replays(by("person"), **RULED)
     _, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
@@ -271,9 +266,7 @@ def test_rows_cut_off_by_exact_numbers_of_persons_would_be_seen(
     assert runs.replayed(others, record, "other") != before
 
 
-def test_verdicts_by_exact_counts_would_be_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verdicts_by_exact_counts_would_be_seen(monkeypatch: pytest.MonkeyPatch, replays: MakeRuns) -> None:
     """The planted fault: the table's own counts in place of the noisy ones."""
     sound = examining.judge
     curators = []
@@ -290,7 +283,7 @@ def test_verdicts_by_exact_counts_would_be_seen(
 
     monkeypatch.setattr("dpsynth.pipeline.spine.judge", nosy)
     monkeypatch.setattr(pipeline.run, "__kwdefaults__", {**pipeline.run.__kwdefaults__, "door": opened})
-    runs = Runs(tmp_path, {}, monkeypatch, capsys, **RULED)
+    runs = replays({}, **RULED)
     _, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")

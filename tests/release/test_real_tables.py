@@ -31,7 +31,10 @@ def test_intervals_of_measured_counts_hold_the_real_count_about_95_times_in_100(
     tmp_path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    release = dpsynth.release(dpsynth.load(CONFIGS / "adult.yaml", source=str(DATA / "adult.csv")))
+    spec = dpsynth.load(CONFIGS / "adult.yaml", source=str(DATA / "adult.csv"))
+    # Counts of single columns are measured by any method, and this one takes no time for pairs.
+    independent = spec.structure.model_copy(update={"method": "independent"})
+    release = dpsynth.release(spec.model_copy(update={"structure": independent}))
     rows = real_rows("adult.csv")
     assert abs(len(release.synthetic) - len(rows)) < 1000
     held = []

@@ -45,6 +45,17 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, dict[Path,
 MARK = ".config.yaml.checked"
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return furnished(tmp_path)
+
+
+@pytest.fixture
+def dpsynth(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command in that place."""
+    return Command(place.folder, monkeypatch, capsys)
+
+
 def test_a_check_writes_nothing_but_its_mark_and_never_loads_prefect(checked) -> None:
     """Hazard 33: neither a ledger nor a journal, nor Prefect's database."""
     place, before, ended = checked
@@ -64,18 +75,14 @@ def test_canaries_are_shown_to_the_owner_and_would_be_found_in_a_file(checked, t
     assert {"unknown category", "malformed number", "text in an integer column"} <= found_in([kept]).keys()
 
 
-def test_no_row_enters_the_mark_of_a_check(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = furnished(tmp_path)
-    monkeypatch.chdir(place.folder)
+def test_no_row_enters_the_mark_of_a_check(place: Place, dpsynth: Command) -> None:
     marks = []
     for rows in (people(60), people(50, seed=2)):
         with (place.folder / "people.csv").open("r+", encoding="utf-8") as file:
             file.truncate()
             file.writelines(",".join(row) + "\n" for row in [HEADER, *rows])
         os.utime(place.folder / "people.csv", ns=(1, 1))
-        called(monkeypatch, capsys, "check", "config.yaml")
+        dpsynth("check", "config.yaml")
         marks.append((place.folder / MARK).read_text())
     assert marks[0] == marks[1]
 
@@ -84,10 +91,8 @@ UNCHECKED = "Note: This config was never checked against this table. dpsynth che
 
 
 def test_a_run_says_when_its_config_was_never_checked_against_its_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch, dpsynth: Command
 ) -> None:
-    place = furnished(tmp_path)
-    monkeypatch.chdir(place.folder)
 
     def stop(*_: object) -> None:
         """No release of this test goes further than its reservation."""
@@ -95,29 +100,28 @@ def test_a_run_says_when_its_config_was_never_checked_against_its_table(
 
     def warned() -> bool:
         monkeypatch.setattr("dpsynth.pipeline.spine.earlier_answers", stop)
-        ended = called(monkeypatch, capsys, "run", "config.yaml", "--plain")
+        ended = dpsynth("run", "config.yaml", "--plain")
         assert ended.code != 0, ended
         return any(line.startswith(UNCHECKED) for line in ended.err.splitlines())
 
     assert warned()
-    called(monkeypatch, capsys, "check", "config.yaml")
+    dpsynth("check", "config.yaml")
     assert not warned()
     place.configure(columns={"age": {"max": 99}})
     assert warned()
-    called(monkeypatch, capsys, "check", "config.yaml")
+    dpsynth("check", "config.yaml")
     assert not warned()
     os.utime(place.folder / "people.csv", ns=(1, 1))
     assert warned()
-    called(monkeypatch, capsys, "check", "config.yaml")
+    dpsynth("check", "config.yaml")
     assert not warned()
     (place.folder / "people.csv").rename(place.folder / "old.csv")
     place.table(people(40))
     assert warned()
 
 
-def test_guesses_can_be_checked_before_they_are_reviewed(tmp_path: Path) -> None:
+def test_guesses_can_be_checked_before_they_are_reviewed(place: Place) -> None:
     """Columns with a gap are left out, and a release is refused as before."""
-    place = furnished(tmp_path)
     place.table(people(20))
     place.configure()
     config = place.folder / "config.yaml"
@@ -142,11 +146,10 @@ def test_the_first_line_says_that_it_is_private_and_all_lines_fit(checked) -> No
 
 
 def test_numbers_of_cells_and_persons_are_in_the_json(
-    checked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    checked, dpsynth: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place, _, _ = checked
-    monkeypatch.chdir(place.folder)
-    found = json.loads(called(monkeypatch, capsys, "check", "config.yaml", "--json").out)
+    monkeypatch.chdir(checked[0].folder)
+    found = json.loads(dpsynth("check", "config.yaml", "--json").out)
     assert next(iter(found)) == "private"
     assert found["rows"] == len(canaries.table()) == found["columns"][0]["cells"]
     for column in found["columns"]:
@@ -158,66 +161,48 @@ def test_numbers_of_cells_and_persons_are_in_the_json(
 
 @pytest.mark.parametrize("cell", ["1", "", "x" * 9999, "\x1b[2J\x07", "'; drop", "\u202e9", "[red]9[/red]"])
 def test_a_check_ends_alike_whatever_a_cell_holds_and_sends_no_sign_to_the_terminal(
-    tmp_path: Path, cell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Place, cell: str, dpsynth: Command
 ) -> None:
     """Hazard 25: an exit code is logged by whatever calls the command."""
-    place = furnished(tmp_path)
-    rows = people(60)
-    place.table([(row[0], cell, *row[2:]) for row in rows])
-    monkeypatch.chdir(place.folder)
-    said = called(monkeypatch, capsys, "check", "config.yaml")
+    place.table([(row[0], cell, *row[2:]) for row in people(60)])
+    said = dpsynth("check", "config.yaml")
     assert (said.code, said.err) == (0, "")
     assert all(sign.isprintable() or sign == "\n" for sign in said.out)
 
 
-def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> Ended:
-    """The command run in this process."""
-    return Command(Path.cwd(), monkeypatch, capsys)(*arguments)
-
-
-def test_a_table_that_can_not_be_read_ends_as_a_release_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = furnished(tmp_path)
-    monkeypatch.chdir(place.folder)
+def test_a_table_that_can_not_be_read_ends_as_a_release_does(place: Place, dpsynth: Command) -> None:
     table = place.folder / "people.csv"
     table.write_bytes(table.read_bytes().replace(b",", b";"))
-    said = called(monkeypatch, capsys, "check", "config.yaml")
+    said = dpsynth("check", "config.yaml")
     assert said.code == 4 and said.err.startswith("Error: people.csv has no column")
     assert said.out == "" and "set source.separator: ';'" in said.err
     table.unlink()
-    said = called(monkeypatch, capsys, "check", "config.yaml")
+    said = dpsynth("check", "config.yaml")
     assert (said.code, said.out) == (4, "") and "There is no file people.csv" in said.err
 
 
-def test_a_good_table_needs_no_change(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = furnished(tmp_path)
-    monkeypatch.chdir(place.folder)
+def test_a_good_table_needs_no_change(place: Place, dpsynth: Command) -> None:
     table = place.folder / "people.csv"
     person, lines = "person,", table.read_text().splitlines()
-    said = called(monkeypatch, capsys, "check", "config.yaml")
+    said = dpsynth("check", "config.yaml")
     assert "97 values of person come 300 times: are they persons?" in said.out
     # A row for each person.
     rows = [f"p{number},{line.partition(',')[2]}" for number, line in enumerate(lines[1:])]
     table.write_text("\n".join([lines[0], *rows]) + "\n")
-    said = called(monkeypatch, capsys, "check", "config.yaml")
+    said = dpsynth("check", "config.yaml")
     assert lines[0].startswith(person) and said.code == 0 and "Nothing to change" in said.out
     assert set(CANARIES) and "What to look at" not in said.out
 
 
 def test_an_unforeseen_error_withholds_what_it_quotes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch, dpsynth: Command
 ) -> None:
-    place = furnished(tmp_path)
-    monkeypatch.chdir(place.folder)
 
     def fail(*_: object) -> None:
         raise ValueError("cell p1 of people.csv")
 
     monkeypatch.setattr("dpsynth.wings.owner.assess.checking.ColumnTally.add", fail)
-    said = called(monkeypatch, capsys, "check", "config.yaml")
+    said = dpsynth("check", "config.yaml")
     assert (said.code, said.out) == (1, "")
     assert said.err == (
         "Error: Step 'check the table' failed: ValueError; details withheld; --debug writes them to a "

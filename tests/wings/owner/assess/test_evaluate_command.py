@@ -10,10 +10,10 @@ import pytest
 
 from tests.bundle.test_axe import SERIOUS, WIDE, needs_axe, violations
 from tests.chromium import PHONE, faults, needs_chromium
+from tests.cli.here import Command
 from tests.release import canaries
 from tests.release.canaries import CANARIES, found_in
 from tests.release.place import BY_PERSON, Ended, Place, furnished, release
-from tests.wings.owner.assess.test_check_command import called
 
 WRITTEN = {"private/utility.html", "private/utility.json"}
 Evaluated = tuple[Place, Path, dict[Path, bytes], Ended]
@@ -46,6 +46,14 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
         ]
     )
     return place, bundle, before, ended
+
+
+@pytest.fixture
+def dpsynth(
+    evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """The command in the place of that release."""
+    return Command(evaluated[0].folder, monkeypatch, capsys)
 
 
 def test_an_evaluation_writes_two_files_into_private_and_nothing_else(evaluated: Evaluated) -> None:
@@ -142,14 +150,11 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", list(MISTAKES))
-def test_a_mistake_is_told_in_one_paragraph(
-    evaluated: Evaluated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_mistake_is_told_in_one_paragraph(evaluated: Evaluated, name: str, dpsynth: Command) -> None:
     place, bundle, _, _ = evaluated
     arguments, code, said = MISTAKES[name]
-    monkeypatch.chdir(place.folder)
     (place.folder / "other.csv").write_text("a,b\n1,2\n")
-    ended = called(monkeypatch, capsys, "evaluate", *(a.replace("BUNDLE", str(bundle)) for a in arguments))
+    ended = dpsynth("evaluate", *(a.replace("BUNDLE", str(bundle)) for a in arguments))
     assert (ended.code, ended.out) == (code, "") and said in ended.err, ended
     told = Ended.of(ended.code, ended.out, ended.err).err
     assert (
@@ -173,37 +178,30 @@ def test_a_mistake_is_told_in_one_paragraph(
     ],
 )
 def test_a_manifest_that_does_not_serve_is_refused(
-    evaluated: Evaluated,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    change: dict[str, object],
-    said: str,
+    evaluated: Evaluated, tmp_path: Path, change: dict[str, object], said: str, dpsynth: Command
 ) -> None:
-    place, bundle, _, _ = evaluated
+    _, bundle, _, _ = evaluated
     copy = tmp_path / "bundle"
     shutil.copytree(bundle, copy)
     manifest = json.loads((copy / "public" / "manifest.json").read_text(encoding="utf-8"))
     (copy / "public" / "manifest.json").write_text(json.dumps({**manifest, **change}))
-    monkeypatch.chdir(place.folder)
-    ended = called(monkeypatch, capsys, "evaluate", str(copy), "--against", "people.csv")
+    ended = dpsynth("evaluate", str(copy), "--against", "people.csv")
     assert (ended.code, ended.out) == (2, "") and said in ended.err
     shutil.rmtree(copy / "private")
     (copy / "public" / "manifest.json").write_text(json.dumps(manifest))
-    ended = called(monkeypatch, capsys, "evaluate", str(copy), "--against", "people.csv")
+    ended = dpsynth("evaluate", str(copy), "--against", "people.csv")
     assert ended.code == 2 and "has no folder private/" in ended.err
 
 
 def test_an_unforeseen_error_withholds_what_it_quotes(
-    evaluated: Evaluated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch, dpsynth: Command
 ) -> None:
-    place, bundle, _, _ = evaluated
-    monkeypatch.chdir(place.folder)
+    _, bundle, _, _ = evaluated
 
     def fail(*_: object) -> None:
         raise ValueError("cell p1 of people.csv")
 
     monkeypatch.setattr("dpsynth.wings.owner.assess.evaluation.agreement", fail)
-    ended = called(monkeypatch, capsys, "evaluate", str(bundle), "--against", "people.csv")
+    ended = dpsynth("evaluate", str(bundle), "--against", "people.csv")
     assert (ended.code, ended.out) == (1, "") and "p1" not in ended.err
     assert "Step 'look for rows that agree' failed: ValueError; details withheld" in ended.err
