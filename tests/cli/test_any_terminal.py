@@ -137,8 +137,3 @@ def test_an_encoding_error_would_be_seen(
 
 def test_the_schema_is_printed(dpsynth: Command) -> None:
     assert json.loads(dpsynth("schema").out)["title"] == "dpsynth configuration"
-
-
-def test_plain_and_prefect_contradict(dpsynth: Command) -> None:
-    ended = dpsynth("run", "config.yaml", "--plain", "--prefect")
-    assert ended.code == 2 and "contradict" in ended.err

@@ -189,11 +189,6 @@ def test_what_is_no_file_is_refused_without_waiting(keeper: Keeper, place: Place
     assert not (place.folder / "ledger.db").exists() and not (place.folder / "outputs").exists()
 
 
-def commanded(place: Place, *arguments: str) -> Ended:
-    """A command as a process of its own."""
-    return place.call([sys.executable, "-m", "dpsynth", *arguments])
-
-
 def test_an_out_folder_that_can_t_be_made_is_refused_before_anything_is_charged(
     keeper: Keeper, place: Place
 ) -> None:

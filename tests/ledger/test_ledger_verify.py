@@ -1,7 +1,6 @@
 """A damaged ledger is refused rather than guessed at, and ``verify`` says all that is wrong."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from sqlalchemy import text, update
@@ -12,7 +11,7 @@ from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
 from tests.databases import Postgres
 from tests.ledger.forging import Rows, seven_rows, store
-from tests.ledger.reservations import ASK, USES, account, asking, cost
+from tests.ledger.reservations import ASK, USES, asking, cost
 from tests.thinned import thinned
 
 CHANGED = "it was changed after it was written"
@@ -160,13 +159,3 @@ def test_a_schema_that_is_made_later_does_not_hide_the_ledger(postgres: Postgres
     postgres.execute("DROP SCHEMA dpsynth", url)
     assert Ledger(url).verify().rows == 8
     postgres.empty(url)
-
-
-def test_dates_do_not_go_back_however_the_clock_does(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    today = tables.today()
-    for days, name in ((3, "r4"), (-800, "r5"), (1, "r6"), (5, "r7")):
-        monkeypatch.setattr(tables, "today", lambda days=days: today + timedelta(days))
-        ledger.reserve(asking(name, "0.01"))
-    ahead = [(r.created - today).days for r in account(ledger).releases[-4:]]
-    assert ahead == [3, 3, 3, 5]
-    assert ledger.verify().problems == ()

@@ -138,10 +138,12 @@ def test_a_paused_release_that_is_abandoned_is_charged_with_what_it_asked(
     assert keeper.run(place).code == 0
 
 
-def test_an_abandoned_release_counts_in_full_where_only_the_whole_of_it_has_a_bound(place: Place) -> None:
+def test_an_abandoned_release_counts_in_full_where_only_the_whole_of_it_has_a_bound(
+    keeper: Keeper, place: Place
+) -> None:
     with pytest.raises(Paused) as stopped:
         release(misread(place, ledger={"filter": "sequential"}))
-    said = place.run("--abandon", stopped.value.release_id)
+    said = keeper.run(place, "--abandon", stopped.value.release_id)
     assert said.code == 0 and "Abandoned, it counts for all of that: its ε at its δ" in said.out
     account = place.balance
     assert account is not None
@@ -345,8 +347,7 @@ def test_in_python_the_pause_is_an_error_with_the_sentences_and_what_it_advises_
             continue
         found = re.search(r"dpsynth\.abandon\(.*\)", said)
         assert found is not None and release_id in found[0]
-        command = [*unread.command()[:1], "-c", f"import dpsynth; {found[0]}"]
-        assert unread.call(command).code == 0
+        eval(found[0], {"dpsynth": dpsynth})
         entry = unread.ledger.release(release_id)
         assert entry is not None and entry.state == "abandoned"
         assert 0 < entry.cost.rho < entry.reserved.rho

@@ -1,7 +1,6 @@
 """A whole release: what it hands over, what it promises, and what it leaves alone."""
 
 import csv
-import json
 import re
 import secrets
 import stat
@@ -102,14 +101,6 @@ def test_the_quick_commands_import_nothing_heavy(place: Place) -> None:
 def test_python_releases_without_prefect_and_imports_pandas_for_its_table_only(place: Place) -> None:
     done = place.call([sys.executable, "-c", IN_PYTHON.format(names=("prefect", "flows"))])
     assert done.code == 0 and done.out.split() == [], done
-
-
-def test_a_plan_opens_no_table_and_makes_no_ledger(keeper: Keeper, place: Place) -> None:
-    (place.folder / "people.csv").unlink()
-    planned = keeper.call(place, "plan", "config.yaml", "--json")
-    assert planned.code == 0 and planned.err == ""
-    assert json.loads(planned.out)["epsilon"] == 1.0
-    assert {p.name for p in place.folder.iterdir()} == {"config.yaml"}
 
 
 def test_what_is_private_is_for_the_owner_only(keeper: Keeper, place: Place) -> None:

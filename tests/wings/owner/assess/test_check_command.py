@@ -22,9 +22,9 @@ LOADED = (
 )
 
 
-def check(place: Place, *arguments: str) -> Ended:
+def check(place: Place) -> Ended:
     """``dpsynth check config.yaml``; its standard error says which modules of Prefect were loaded."""
-    return place.call([sys.executable, "-c", LOADED, "check", "config.yaml", *arguments])
+    return place.call([sys.executable, "-c", LOADED, "check", "config.yaml"])
 
 
 def everything(place: Place) -> dict[Path, bytes]:
@@ -120,7 +120,7 @@ def test_a_run_says_when_its_config_was_never_checked_against_its_table(
     assert warned()
 
 
-def test_guesses_can_be_checked_before_they_are_reviewed(place: Place) -> None:
+def test_guesses_can_be_checked_before_they_are_reviewed(place: Place, dpsynth: Command) -> None:
     """Columns with a gap are left out, and a release is refused as before."""
     place.table(people(20))
     place.configure()
@@ -128,12 +128,12 @@ def test_guesses_can_be_checked_before_they_are_reviewed(place: Place) -> None:
     values = json.loads(config.read_text())
     values["columns"]["gap"] = {"type": "integer", "min": 0, "max": None}
     config.write_text(json.dumps({**values, "review": ["columns.age", "columns.gap"]}))
-    ended = check(place)
+    ended = dpsynth("check", "config.yaml")
     assert ended.code == 0 and "Still under review: 2 keys of config.yaml" in ended.out
     assert "\nage" in ended.out and "\ngap" not in ended.out
-    facts = json.loads(check(place, "--json").out)
+    facts = json.loads(dpsynth("check", "config.yaml", "--json").out)
     assert facts["under_review"] == ["columns.age", "columns.gap"]
-    refused = place.run()
+    refused = dpsynth("run", "config.yaml")
     assert refused.code == 2 and "review still lists columns.age, columns.gap" in refused.err
 
 

@@ -17,7 +17,6 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP, gdp_epsilon
 from dpsynth.ledger.views import Composed, least
 from dpsynth.wings.proof.accountants import comparison, numerical
 from dpsynth.wings.proof.accountants.advanced import advanced_epsilon
-from dpsynth.wings.proof.accountants.advanced import optimal_epsilon as least_of_fixed
 from dpsynth.wings.proof.accountants.comparison import statements, statements_of
 from dpsynth.wings.proof.accountants.numerical import Composition, pld_epsilon, rdp_epsilon
 from tests.accounting.exact import exact_epsilon, optimal_epsilon
@@ -118,18 +117,6 @@ def test_noise_taken_for_wider_than_it_is_would_be_seen():
 
 
 # Gaussian noise alone: the closed form.
-
-
-def test_the_reference_values_of_rho_one_twentieth():
-    whole = Cost(Amount(Fraction(2), DELTA), Fraction(5, 100), Fraction(5, 100))
-    found = epsilons([Composed(whole)])
-    assert f"{found['zcdp']:.4f}" == "1.4716" and f"{found['gdp']:.4f}" == "1.3676"
-    assert found["pld"] == pytest.approx(1.3676, abs=1e-4)
-    assert 1.4716 < found["rdp"] < 1.4716 * 1.001 < float(RHO_TEXTBOOK)
-    assert f"{RHO_TEXTBOOK:.4f}" == "1.7123"
-
-
-RHO_TEXTBOOK = 0.05 + 2 * sqrt(0.05 * log(10**6))
 
 
 @pytest.mark.parametrize(
@@ -243,32 +230,6 @@ def test_a_release_with_one_answer_that_mu_does_not_bound_counts_by_its_own_epsi
     assert some.events[0].half_mu_squared is None and some.events[1].half_mu_squared is not None
     whole = [epsilons([made], 2 * OWN_DELTA)["pld"] for made in (some, Composed(some.cost))]
     assert whole[0] == whole[1]
-
-
-def test_the_example_of_dwork_and_roth():
-    """Example 3.7: epsilon 1 at e^-32 for 10 000 answers; theorem 3.20 gives 1.0143 at 1/801."""
-
-    def theorem(k, e, delta):
-        return sqrt(2 * k * log(1 / delta)) * e + k * e * (exp(e) - 1)
-
-    k, slack = 10_000, exp(-32)
-    assert f"{theorem(k, 1 / 801, slack):.4f}" == "1.0143"
-    assert theorem(k, 1 / 812.2, slack) > 1 > theorem(k, 1 / 812.4, slack)
-    parts = [Amount(Fraction(1, 801))] * k
-    bound, best = advanced_epsilon(parts, Fraction(slack)), least_of_fixed(parts, Fraction(slack))
-    exact = exact_epsilon({LaplaceEvent(801.0, 1): k}, slack)
-    assert exact * ROUNDING < best < bound < theorem(k, 1 / 801, slack)
-    assert float(best) == pytest.approx(exact, rel=1e-6)
-
-
-@given(st.lists(st.floats(-6, 2), min_size=1, max_size=30), st.floats(-30, -1))
-@examples(100)
-def test_advanced_composition_is_never_above_the_sum_nor_the_theorem_of_dwork_and_roth(logs, log_delta):
-    parts, delta = [Fraction(10**e) for e in logs], Fraction(10**log_delta)
-    found = advanced_epsilon([Amount(e) for e in parts], delta)
-    squares, log_inverse = sum(e * e for e in parts), -log_delta * log(10)
-    theorem = sqrt(2 * squares * log_inverse) + sum(float(e) * np.expm1(float(e)) for e in parts)
-    assert 0 < found <= sum(parts) and float(found) <= theorem * (1 + 1e-12)
 
 
 # The pairs of laws.
