@@ -33,10 +33,7 @@ PLANTED = {
     "bundle/planted.py": ("def late():\n    from dpsynth.curator import door", "no other room reaches"),
     "planted.py": ("import dpsynth.curator", "only the pipeline opens the door"),
     "wings/owner/starter/planted.py": ("import dpsynth.curator.rows.files", "no other room reaches"),
-    "pipeline/forecast.py": (
-        "import dpsynth.wings.owner.assess.profiling",
-        "The core works without wings",
-    ),
+    "pipeline/forecast.py": ("import dpsynth.wings.owner.assess.profiling", "The core works without wings"),
     "pipeline/spine.py": ("import dpsynth.wings.owner.assess.column_guesses", "handed to its owner alone"),
     "wings/proof/planted.py": ("import dpsynth.wings.local.contract", "A wing needs no other wing"),
     "columns/planted.py": ("import dpsynth.model", "Imports run down"),

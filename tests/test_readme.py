@@ -6,13 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth import load
-from dpsynth.errors import (
-    BudgetRefused,
-    ConfigError,
-    DpsynthError,
-    Interrupted,
-    SourceError,
-)
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, SourceError
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -94,9 +94,7 @@ def test_what_needs_a_wing_says_so_in_a_paragraph(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["plan", "visits.yaml"], ["run", "visits.yaml", "--plain"]],
-    ids=lambda words: words[0],
+    "words", [["plan", "visits.yaml"], ["run", "visits.yaml", "--plain"]], ids=lambda words: words[0]
 )
 def test_no_wing_is_loaded_by_what_needs_none(place: Path, words: list[str]) -> None:
     told = (

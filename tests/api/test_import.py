@@ -3,17 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = (
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "pydantic",
-    "sklearn",
-    "sqlalchemy",
-    "yaml",
-    "prefect",
-    "dpsynth.api",
-)
+HEAVY = ("numpy", "pandas", "pyarrow", "pydantic", "sklearn", "sqlalchemy", "yaml", "prefect", "dpsynth.api")
 
 
 def loaded_by(code: str) -> set[str]:

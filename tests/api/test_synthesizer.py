@@ -24,7 +24,7 @@ PLENTY = {"url": "sqlite:///ledger.db", "cap": {"epsilon": 1_000_000, "delta": 0
 
 CANNOT_APPLY = {
     "check_estimators_empty_data_messages": "it wants an error for a table without rows. The number of rows "
-    "is private, and no error may depend on it.",
+    "is private, and no error may depend on it."
 }
 """Checks of scikit-learn that a differentially private estimator must fail, each with the reason."""
 SKIPPED = {

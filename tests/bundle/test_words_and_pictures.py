@@ -58,22 +58,10 @@ def test_decimals_follow_the_error(value, error, shown):
 def test_a_models_tree_is_told_by_the_columns_that_each_set_adds():
     domain = Domain({"a": 2, "b": 2, "b (groups)": 2, "c": 2, "d": 2, "e": 2})
     cliques = (("b (groups)", "c"), ("b (groups)", "b"), ("a", "b (groups)"), ("d",), ("e", "d"))
-    edges = (
-        Edge(1, 0, ("b (groups)",)),
-        Edge(2, 0, ("b (groups)",)),
-        Edge(3, 0, ()),
-        Edge(4, 3, ("d",)),
-    )
+    edges = (Edge(1, 0, ("b (groups)",)), Edge(2, 0, ("b (groups)",)), Edge(3, 0, ()), Edge(4, 3, ("d",)))
     facts = tree_cliques(JunctionTree(domain, cliques, edges), ["a", "b", "c", "d", "e"])
-    assert facts == [
-        TreeClique(("b", "c"), None),
-        TreeClique(("a", "b"), 0),
-        TreeClique(("d", "e"), None),
-    ]
-    assert branches_of(facts) == (
-        Branch((), ("b", "c"), (Branch(("b",), ("a",)),)),
-        Branch((), ("d", "e")),
-    )
+    assert facts == [TreeClique(("b", "c"), None), TreeClique(("a", "b"), 0), TreeClique(("d", "e"), None)]
+    assert branches_of(facts) == (Branch((), ("b", "c"), (Branch(("b",), ("a",)),)), Branch((), ("d", "e")))
 
 
 def test_a_tree_of_a_fitted_model_has_every_measured_pair_and_joins_sets_by_what_they_share(publication):

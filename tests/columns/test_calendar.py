@@ -39,9 +39,7 @@ def test_moments_are_written_and_read_as_python_does(pattern, moment):
 
 
 @given(
-    st.sampled_from(
-        ["%Y-%m-%d", "%d/%m/%Y", "%-m/%-d/%Y", "%m/%Y", "%Y"],
-    ),
+    st.sampled_from(["%Y-%m-%d", "%d/%m/%Y", "%-m/%-d/%Y", "%m/%Y", "%Y"]),
     st.text("0123456789/-.", min_size=4, max_size=11),
     st.dates(dt.date(1969, 1, 1), dt.date(2068, 12, 31)),
     st.integers(0, 10),

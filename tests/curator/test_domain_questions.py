@@ -139,11 +139,7 @@ def test_counts_under_places_are_those_of_a_table_coded_that_way(quiet, near):
 
 def test_counts_under_other_places_are_another_question():
     door, notes = one("zip", ["123", "205"])
-    for codec in (
-        TextCodec(r"\d{3}", ("1",)),
-        TextCodec(r"\d{3}", ("2",)),
-        TextCodec(r"\d{3}", ("1",), "o"),
-    ):
+    for codec in (TextCodec(r"\d{3}", ("1",)), TextCodec(r"\d{3}", ("2",)), TextCodec(r"\d{3}", ("1",), "o")):
         door.counts_under(ZIP, codec, Fraction(1))
     questions = [entry.question for entry in notes.entries]
     assert len({str(q) for q in questions}) == 3 and all(q["column"] == "zip" for q in questions)

@@ -20,9 +20,7 @@ from tests.guarantee.small_tables import Notes
 VALUES = ("0", "1", "2", "3", "4", "5")
 _OF_PERSONS = VALUES[1:5]
 COLUMN = Column(
-    "n",
-    NumericCodec((0.0, 3.0, 6.0), 0, True),
-    search=NumberSearch(None, None, "tree", 2, 0, True),
+    "n", NumericCodec((0.0, 3.0, 6.0), 0, True), search=NumberSearch(None, None, "tree", 2, 0, True)
 )
 KEY = b"k" * 32
 

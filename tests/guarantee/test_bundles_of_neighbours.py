@@ -19,15 +19,7 @@ from dpsynth.pipeline import measuring as counting_engine
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
 from tests.examples import cases
-from tests.guarantee.wild_tables import (
-    RELATIONS,
-    SOUGHT,
-    UNITS,
-    neighbour,
-    privacy_of,
-    recorded,
-    write,
-)
+from tests.guarantee.wild_tables import RELATIONS, SOUGHT, UNITS, neighbour, privacy_of, recorded, write
 from tests.thinned import thinned
 
 EVERY_TYPE: Mapping[str, object] = {

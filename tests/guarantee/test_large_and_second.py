@@ -84,11 +84,7 @@ def watched(patch: pytest.MonkeyPatch, notes: Drawn) -> None:
     patch.setattr(samplers, "add_gaussian", lambda values, sigma: noted("gaussian", values, sigma))
     patch.setattr(samplers, "add_laplace", lambda values, scale: noted("laplace", values, scale))
     patch.setattr(samplers, "choose_index", lambda values, scale: len(noted("choice", values, scale)) - 1)
-    patch.setattr(
-        samplers,
-        "select",
-        lambda units, event: noted("selection", units, 1 / event.epsilon0) > 0,
-    )
+    patch.setattr(samplers, "select", lambda units, event: noted("selection", units, 1 / event.epsilon0) > 0)
 
 
 def loss(one: Sequence[Draw], two: Sequence[Draw], measure: Measure) -> float:

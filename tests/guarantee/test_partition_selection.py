@@ -153,9 +153,7 @@ def test_a_delta_that_is_rounded_up_is_caught(monkeypatch):
 
 def test_a_rule_that_forgets_what_is_not_named_is_caught(monkeypatch):
     monkeypatch.setattr(
-        samplers,
-        "_next",
-        lambda chance, growth, delta: min((growth * chance >> samplers.BITS) + delta, ONE),
+        samplers, "_next", lambda chance, growth, delta: min((growth * chance >> samplers.BITS) + delta, ONE)
     )
     assert not any(map(holds, EVENTS[:5]))
 

@@ -102,13 +102,7 @@ def test_the_sensitivity_of_one_row_that_comes_used_for_any_other_unit_is_caught
 
 # Whole releases on neighbours, with cells that no schema foresaw.
 
-ASKED = {
-    "statistics": [
-        {"mean": "pay", "by": "city"},
-        {"mean": "age"},
-        {"quantiles": "pay", "by": "city"},
-    ]
-}
+ASKED = {"statistics": [{"mean": "pay", "by": "city"}, {"mean": "age"}, {"quantiles": "pay", "by": "city"}]}
 
 
 def findings(

@@ -21,15 +21,7 @@ from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.accounting.slices import Slice
 from dpsynth.ledger import filters
 from dpsynth.ledger.balance import MOST, Balance, Reservation, first_balance, first_entry
-from dpsynth.ledger.filters import (
-    Counted,
-    Figures,
-    Filter,
-    bound,
-    figures,
-    together,
-    total_of,
-)
+from dpsynth.ledger.filters import Counted, Figures, Filter, bound, figures, together, total_of
 from tests.examples import examples
 from tests.ledger.reservations import ASK, asking, month
 

@@ -15,16 +15,7 @@ from dpsynth.ledger.filters import Filter
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.refusals import check_counted
 from tests.ledger.forging import chained_anew, store
-from tests.ledger.reservations import (
-    EVENTS,
-    HALF,
-    LARGE_CAP,
-    NONE,
-    TENTH,
-    account,
-    asking,
-    seeking,
-)
+from tests.ledger.reservations import EVENTS, HALF, LARGE_CAP, NONE, TENTH, account, asking, seeking
 from tests.ledger.test_ledger_forgeries import with_cost, with_facts
 
 

@@ -75,11 +75,7 @@ def test_counts_of_the_whole_joint_are_unbiased_in_each_chunk(number):
     expected = 7 * model.marginal(("a", "b", "c")) / model.total
     seen = np.array(
         [
-            counts(
-                next(islice(drawn(model, 20, s, chunk=7), number, None)),
-                model.tree.domain,
-                "abc",
-            )
+            counts(next(islice(drawn(model, 20, s, chunk=7), number, None)), model.tree.domain, "abc")
             for s in range(runs)
         ]
     )

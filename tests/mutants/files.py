@@ -36,9 +36,6 @@ TESTS = {
     "curator": ("tests/curator", "tests/guarantee"),
     "ledger": ("tests/ledger",),
     "local": ("tests/wings/local/test_shuffling.py",),
-    "proof": (
-        "tests/wings/proof/test_loss_pairs.py",
-        "tests/accounting/test_guesses.py",
-    ),
+    "proof": ("tests/wings/proof/test_loss_pairs.py", "tests/accounting/test_guesses.py"),
 }
 """What is measured of each room's tests. Others are named on the command line."""

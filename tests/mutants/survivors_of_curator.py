@@ -193,11 +193,7 @@ ONE_BY_ONE: dict[tuple[str, str, int], str] = {
     ("marginals._CELLS_A_BATCH", "1 -> 2", 0): SPEED,
     ("marginals._CELLS_A_BATCH", "24 -> 25", 0): SPEED,
     ("CountQuestions.marginals", "1 -> 2", 0): "Equal weights of 2 are equal weights.",
-    (
-        "CountQuestions.marginals",
-        "price <= allowance * parts[i] / still[0] / WORTHLESS ->",
-        0,
-    ): WORTHLESS,
+    ("CountQuestions.marginals", "price <= allowance * parts[i] / still[0] / WORTHLESS ->", 0): WORTHLESS,
     (
         "CountQuestions.marginals",
         "allowance * parts[i] / still[0] -> allowance * parts[i] * still[0]",

@@ -92,10 +92,7 @@ def line(text: bytes, where: int = 100) -> Callable[[], bytes]:
 MEGABYTE = 1 << 20
 IN_CELLS: dict[str, tuple[str, tuple[str, ...]]] = {
     "not a number": ("income", ("NaN", "nan", "-nan", "inf", "-inf", "Infinity", "1e999", "-1e999", "-0")),
-    "not a whole number": (
-        "age",
-        ("NaN", "inf", "1e999", "-1e999", "3.7", "9" * 400, "0x1f", "1_000", "٣"),
-    ),
+    "not a whole number": ("age", ("NaN", "inf", "1e999", "-1e999", "3.7", "9" * 400, "0x1f", "1_000", "٣")),
     "text in a number": ("income", ("abc", "12,5", "$5", "1e", "--1", "1.2.3", "=1+1")),
     "unknown category": ("city", ("Zz", "AA", "aa ", "'", '"', "\u202eaA")),
     "neither true nor false": ("smoker", ("maybe", "2", "-1", "nein")),

@@ -91,9 +91,7 @@ def raced(
     before = ("end sync answer", number - 1) if number > 1 else (f"end {Step.RESERVE}", 1)
     last = number > LAST[method]
     keeper.begin(
-        first,
-        pauses=[before, (f"begin {Step.COMPOSE}", 1) if last else ("begin draw", number)],
-        fault=fault,
+        first, pauses=[before, (f"begin {Step.COMPOSE}", 1) if last else ("begin draw", number)], fault=fault
     )
     keeper.reached()
     second, name = copied(first, make, method)

@@ -262,8 +262,7 @@ def test_a_killed_client_leaves_no_session(keeper: Keeper, makers: MakePlace, po
 
 
 @pytest.mark.parametrize(
-    ("what", "fault"),
-    thinned(["entry", "settlement"], [None, "commits answered unwritten"], strength=1),
+    ("what", "fault"), thinned(["entry", "settlement"], [None, "commits answered unwritten"], strength=1)
 )
 def test_what_is_committed_outlives_the_server_even_where_its_settings_would_lose_it(
     keeper: Keeper, makers: MakePlace, postgres: Postgres, what: str, fault: str | None

@@ -124,11 +124,7 @@ def test_nothing_is_merged_where_that_is_off_or_has_no_use(
     assert manifest["structure"]["merged_values"]["why"] == "No values were merged."  # type: ignore[index]
 
 
-PAIRS = thinned(
-    sorted(METHODS),
-    ("gaussian", "laplace"),
-    strength=1,
-)
+PAIRS = thinned(sorted(METHODS), ("gaussian", "laplace"), strength=1)
 
 
 @pytest.mark.parametrize(("method", "noise"), some(PAIRS, 1))

@@ -161,10 +161,7 @@ def test_what_was_missed_while_it_was_stopped_is_made_up_for_once(
 
 @pytest.mark.parametrize(
     ("faults", "occasions"),
-    [
-        (("no limit",), ["2031-04"]),
-        (("no limit", "each tick a spend"), ["2031-01", "2031-02", "2031-03"]),
-    ],
+    [(("no limit",), ["2031-04"]), (("no limit", "each tick a spend"), ["2031-01", "2031-02", "2031-03"])],
 )
 def test_missed_runs_spend_once_by_the_occasion_alone(
     january: tuple[Place, Clock], faults: tuple[str, ...], occasions: list[str]

@@ -61,8 +61,7 @@ def test_with_room_for_all_the_measured_set_is_as_good_as_any_single_change_of_i
     reached = net(door, problem, sorted(chosen), budget)
     assert chosen <= set(door.told) and len(chosen) > 1
     best = max(
-        (net(door, problem, sorted(chosen ^ {c}), budget) for c in door.told if chosen ^ {c}),
-        default=0.0,
+        (net(door, problem, sorted(chosen ^ {c}), budget) for c in door.told if chosen ^ {c}), default=0.0
     )
     # Taken by worth for each unit of cost: the last ones at the edge may be off by a little.
     assert best <= reached + 0.02 * abs(reached)

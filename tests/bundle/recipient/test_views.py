@@ -110,8 +110,7 @@ def relabelled(rows):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
-    [(raised, "other counts"), (filled, "other counts"), (relabelled, "other labels")],
+    ("change", "words"), [(raised, "other counts"), (filled, "other counts"), (relabelled, "other labels")]
 )
 def test_a_changed_view_of_counts_would_be_seen(copied, change, words):
     found = changed(copied(), BY_CITY, change)

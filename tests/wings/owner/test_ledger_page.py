@@ -204,8 +204,7 @@ def test_a_picture_of_any_length_has_a_few_labelled_days(months: Months, days: i
 
 
 @pytest.mark.parametrize(
-    ("kind", "cap"),
-    some([(ZCDP, ("0", "1e-6")), (ZCDP, ("0.001", "1e-9")), (PURE, ("0", "0"))], 1),
+    ("kind", "cap"), some([(ZCDP, ("0", "1e-6")), (ZCDP, ("0.001", "1e-9")), (PURE, ("0", "0"))], 1)
 )
 def test_a_cap_below_what_is_counted_or_of_nothing_still_has_a_page(
     months: Months, kind: Filter, cap: tuple[str, str]

@@ -245,9 +245,7 @@ def law_delta(part, epsilon, step=1e-3):
 
 
 @pytest.mark.parametrize("epsilon", some([0.02, 0.3, 1.0, 5.0], 2))
-def test_the_pair_that_stands_for_choices_tells_what_the_worst_two_points_do_and_no_less(
-    epsilon,
-):
+def test_the_pair_that_stands_for_choices_tells_what_the_worst_two_points_do_and_no_less(epsilon):
     event = ExponentialEvent(2 / epsilon, 1)
     for at in np.linspace(-epsilon, epsilon, 21):
         most = max(

@@ -26,11 +26,7 @@ SEX = column("sex", type="boolean", values=["f", "m"], missing=False)
 ILL = column("ill", type="category", values=["flu", "cold", "none"], missing=False)
 AUSTRIA = {"East": ["Wien"], "South": ["Graz", "Linz"]}
 CITIES = HierarchySpec(groups={"Germany": ["Bonn", "Köln"], "Austria": AUSTRIA})
-HIERARCHIES = (
-    HierarchySpec(widths=[5, 10]).of(AGE),
-    CITIES.of(CITY),
-    by_default(SEX),
-)
+HIERARCHIES = (HierarchySpec(widths=[5, 10]).of(AGE), CITIES.of(CITY), by_default(SEX))
 
 
 def table(number: int, rows: int) -> dict[str, np.ndarray]:

@@ -114,11 +114,7 @@ def test_a_plan_and_its_manifest_are_the_same_guarantee(tmp_path):
     shown = f"{guess_percent(of_plan.epsilon, of_plan.delta)} %"
     assert f"at most {shown}, as plan and report say" in " ".join(in_words(planned))
     assert shown in page(subject(str(path)), planned)
-    manifest = {
-        "release": "people",
-        "release_id": "x",
-        "guarantee": {**vars(of_plan), "in_words": []},
-    }
+    manifest = {"release": "people", "release_id": "x", "guarantee": {**vars(of_plan), "in_words": []}}
     (tmp_path / "public").mkdir()
     (tmp_path / "public" / "manifest.json").write_text(json.dumps(manifest))
     for place in (tmp_path, tmp_path / "public", tmp_path / "public" / "manifest.json"):
