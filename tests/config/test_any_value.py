@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from dpsynth.config import Spec, compiled, from_mapping
-from dpsynth.config.document import parse_yaml
+from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError
 from tests.examples import cases
 
@@ -136,49 +135,3 @@ def test_any_value_in_any_place_is_either_accepted_or_a_config_error(whole, fewe
         else:
             assert len(compiled(spec).fingerprint) == len(compiled(spec).whole_fingerprint) == 64
     assert refusals > 0.9 * fewest * len(some) / len(every)
-
-
-EVERY_KEY = """\
-release: randhie
-source: {path: data/randhie.csv, separator: tab}
-privacy:
-  epsilon: 1.0
-  delta: 1.0e-9
-  noise: gaussian
-  neighbours: add_remove
-  unit: {column: patient_id, max_rows: 4}
-  accountant: auto
-  split: {domain: 0.1, one_way: 0.2, structure: 0.2, marginals: 0.5}
-ledger:
-  url: sqlite:///ledger.db
-  dataset: randhie
-  cap: {epsilon: 10, delta: 1.0e-6}
-  filter: auto
-  head: /mnt/other/ledger.head
-columns:
-  age:    {type: integer, min: 0, max: 110}
-  sex:    {type: category, values: [F, M]}
-  city:   {type: category, open: true}
-  income: {type: number, bounds: private}
-  seen:   {type: date, min: 2020-01-01, max: 2026-12-31, unit: month}
-constraints: ["age < 15 implies sex == 'F'"]
-structure: {method: aim, workload: {ways: 3, weights: {income: 2}}, max_model_mb: 80}
-sample: {rows: same, seed: 7}
-publish:
-  formats: [csv, parquet]
-  statistics:
-    - {crosstab: [age, sex]}
-    - {mean: income, by: city}
-    - {model: logistic, target: sex, on: [age]}
-    - {quantiles: income, by: [sex, city], where: age >= 18, at: [0.5]}
-  suppress_below: 10
-  k_anonymity: {k: 5, quasi_identifiers: [age, sex, city]}
-period: {column: visited, every: month, composition: sequential}
-schedule: {cron: "0 3 1 * *", timezone: Europe/Paris}
-reuse: {same_period: false, earlier_periods: false}
-"""
-
-
-def test_the_whole_grammar_is_known_and_built():
-    spec = Spec.model_validate(parse_yaml(EVERY_KEY, "c").values)
-    assert spec.release == "randhie" and spec.columns["income"].bounds == "private"

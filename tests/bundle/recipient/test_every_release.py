@@ -11,6 +11,14 @@ from tests.bundle.recipient.conftest import COLUMNS, released
 
 BY_PERSON = {"unit": {"column": "id", "max_rows": 2}}
 CODES = {"type": "integer", "min": 0, "max": 89}
+
+
+def by_unit(**more: object) -> Mapping[str, object]:
+    unit = {"column": "id", "max_rows": 2, **more}
+    privacy = {"epsilon": 3.0, "delta": 1e-6, "on_empty": "go", "unit": unit}
+    return {"privacy": privacy, "structure": {"method": "mst"}}
+
+
 KINDS: Mapping[str, Mapping[str, object]] = {
     "pure": {"privacy": {"epsilon": 4.0, "noise": "laplace", "on_empty": "go"}},
     "replace one, mst": {
@@ -20,6 +28,15 @@ KINDS: Mapping[str, Mapping[str, object]] = {
     "persons, zcdp": {
         "privacy": {"epsilon": 3.0, "delta": 1e-6, "accountant": "zcdp", "on_empty": "go", **BY_PERSON}
     },
+    "rows, zcdp, Laplace": {
+        "privacy": {"epsilon": 3.0, "delta": 1e-6, "noise": "laplace", "accountant": "zcdp"}
+    },
+    "rows, sequential": {
+        "privacy": {"epsilon": 4.0, "delta": 1e-6, "noise": "laplace", "accountant": "sequential"}
+    },
+    "persons' months": by_unit(per={"column": "seen", "every": "month"}),
+    "households": by_unit(kind="household"),
+    "events": {"privacy": {"epsilon": 4.0, "unit": "event"}},
     "merged values": {"columns": {**COLUMNS, "age": CODES}},
     "public shares": {
         "public_marginals": [{"columns": ["sex"], "shares": {"F": 0.5, "M": 0.5}}],
@@ -49,6 +66,12 @@ def test_a_bundle_is_good_answers_questions_and_gives_rows(tmp_path, kind):
     bundle = open_bundle(release.folder)
     found = bundle.verify()
     assert found.good, found.findings
+    privacy, promised = KINDS[kind].get("privacy", {}), bundle.manifest["guarantee"]
+    asked = privacy.get("epsilon", promised["epsilon"])
+    assert promised["epsilon"] <= asked and promised["epsilon"] == pytest.approx(asked, rel=1e-6)
+    assert promised["accountant"] == privacy.get("accountant", promised["accountant"])
+    assert [group["units"] for group in promised["groups"]] == [2, 5, 10, 20]
+    assert all(group["epsilon"] > 1.5 * asked for group in promised["groups"])
     assert bundle.rows.seeded(30, 3).equals(release.rows.seeded(30, 3))
     for question in (
         "count by sex",
