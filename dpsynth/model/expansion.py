@@ -9,7 +9,7 @@ Invariant: the expanded model has the same marginals over groups as the model of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Compression, Domain
-from dpsynth.columns.measurement import Observation
+from dpsynth.columns.measurement import Observation, pooled_counts
 from dpsynth.model.denoising import NOBODY, outside, smoothed
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
@@ -142,6 +142,11 @@ class Expansion:
         expanded = JunctionTree(Domain(sizes), tuple(cliques), tuple(edges))
         return MarkovRandomField(expanded, tuple(beliefs), of_groups.total)
 
+    def _counts(self, column: str) -> tuple[Array, float]:
+        """Smoothed counts of a column's values, and the variance of their noise; without answers both 0."""
+        pooled = pooled_counts(self.singles).get((column,))
+        return (smoothed(*pooled), pooled[1]) if pooled else (np.zeros(self.domain.sizes[column]), 0.0)
+
     def shares(self, column: str, other: Compression) -> Array:
         """Shares of a column's groups in each of its groups of another grouping, float64[others, groups].
 
@@ -152,14 +157,14 @@ class Expansion:
         alone = np.arange(size)
         groups, others = (g.groups.get(column, alone) for g in (self.compression, other))
         # A group without rows is spread evenly.
-        counts = np.maximum(_counts(self.singles, column, size)[0], _NOBODY)
+        counts = np.maximum(self._counts(column)[0], _NOBODY)
         found = np.zeros((int(others.max()) + 1, int(groups.max()) + 1))
         np.add.at(found, (others, groups), counts)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _spread(self, column: str, rows: Array) -> Array:
         """Rows of each group, spread over its values, float64[groups, values]."""
-        counts, variance = _counts(self.singles, column, self.domain.sizes[column])
+        counts, variance = self._counts(column)
         numbers = self.numbers.get(column, 0)
         empty = np.zeros(counts.size, dtype=np.bool_)
         if variance > 0:
@@ -184,21 +189,6 @@ def _added(values: NDArray[np.int64], axis: int, groups: NDArray[np.integer], si
     found = np.zeros((size, *transposed.shape[1:]), dtype=np.int64)
     np.add.at(found, groups, transposed)
     return np.moveaxis(found, 0, axis)
-
-
-def _counts(singles: Sequence[Observation], column: str, size: int) -> tuple[Array, float]:
-    """Counts of a column's values, averaged by precision and smoothed, and the variance of their noise.
-
-    Without answers both are 0.
-    """
-    found, precision = np.zeros(size), 0.0
-    for m in singles:
-        if m.clique == (column,):
-            found += m.values / m.variance
-            precision += 1.0 / m.variance
-    if not precision:
-        return found, 0.0
-    return smoothed(found / precision, 1.0 / precision), 1.0 / precision
 
 
 def _names(domain: Domain, columns: Iterable[str]) -> dict[str, str]:

@@ -352,17 +352,6 @@ class Consistency:
         return projected
 
 
-@dataclass(frozen=True, eq=False)
-class Residual:
-    """The part of a marginal that is not in those of fewer columns: its precision-weighted mean.
-
-    Its values sum to 0 along every axis; their covariance is ``variance`` times a projection.
-    """
-
-    values: Array
-    variance: float
-
-
 def centred(values: Array, first: int = 0) -> Array:
     """Values less the mean along each axis, but for ``first`` axes: the highest interaction."""
     for axis in range(first, values.ndim):
@@ -396,8 +385,10 @@ class LeastSquares:
                 weight = domain.cells(subset) / (variance * domain.cells(clique))
                 before, known = sums.get(subset, (np.zeros(residual.shape), 0.0))
                 sums[subset] = before + weight * residual, known + weight
-        self._residuals = {s: Residual(v / w, 1.0 / w) for s, (v, w) in sums.items()}
-        self._residuals |= {s: Residual(v, 0.0) for s, v in exact.items()}
+        # Of each subset of columns the part that is not in smaller subsets: values that sum to 0 along every
+        # axis, and v such that their covariance is v times a projection.
+        self._residuals = {s: (v / w, 1.0 / w) for s, (v, w) in sums.items()}
+        self._residuals |= {s: (v, 0.0) for s, v in exact.items()}
 
     def covers(self, clique: Clique) -> bool:
         """True if every residual of a clique was measured."""
@@ -411,7 +402,7 @@ class LeastSquares:
         ordered = self._domain.canonical(clique)
         found = np.zeros(self._domain.shape(ordered))
         for subset in subsets(ordered):
-            values = self._residuals[subset].values * self._share(subset, ordered)
+            values = self._residuals[subset][0] * self._share(subset, ordered)
             found = found + spread(values, subset, ordered)
         return sum_to(found, ordered, clique)
 
@@ -422,7 +413,7 @@ class LeastSquares:
         total = 0.0
         for subset in subsets(ordered):
             part = centred(sum_to(arranged, ordered, subset)) * self._share(subset, ordered)
-            total += self._residuals[subset].variance * float((part * part).sum())
+            total += self._residuals[subset][1] * float((part * part).sum())
         return total
 
     def cell_variance(self, clique: Clique) -> float:

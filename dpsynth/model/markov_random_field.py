@@ -115,8 +115,20 @@ class MarkovRandomField:
             raise ImpossibleEvidence(
                 f"the model gives probability zero to these values of {', '.join(fixed)}"
             )
-        beliefs = embedded(self.tree.domain, small, tables, allowed, self.total)
-        return MarkovRandomField(self.tree, beliefs, self.total)
+        beliefs = []
+        for clique, table in zip(small.cliques, tables, strict=True):
+            belief = table * self.total
+            if not allowed.keys().isdisjoint(clique):
+                belief = self._embedded(clique, belief, allowed)
+            beliefs.append(belief)
+        return MarkovRandomField(self.tree, tuple(beliefs), self.total)
+
+    def _embedded(self, clique: Clique, table: Array, allowed: Mapping[str, NDArray[np.int64]]) -> Array:
+        """A table over all codes from one over allowed codes: zero elsewhere."""
+        sizes = self.tree.domain.sizes
+        full = np.zeros(self.tree.domain.shape(clique))
+        full[np.ix_(*(allowed.get(c, np.arange(sizes[c])) for c in clique))] = table
+        return full
 
     def _among(
         self, predicate: Predicate, columns: Iterable[str] = ()
@@ -158,10 +170,7 @@ class MarkovRandomField:
         field, allowed, log_probability = self._among(predicate, columns)
         if log_probability == -inf:
             raise ImpossibleEvidence(f"no row can have these values of {', '.join(predicate)}")
-        shares = np.zeros(domain.shape(columns))
-        codes = (allowed.get(c, np.arange(domain.sizes[c])) for c in columns)
-        shares[np.ix_(*codes)] = field.marginal(columns, limit=limit)
-        return shares
+        return self._embedded(columns, field.marginal(columns, limit=limit), allowed)
 
     def spanning(self, columns: Iterable[str]) -> MarkovRandomField:
         """The field over the smallest part of the tree that holds some columns.
@@ -244,22 +253,3 @@ def _absorbed(table: Array, clique: Clique, messages: Sequence[tuple[Clique, Arr
         table /= peak
         log_scale += log(peak)
     return table, log_scale
-
-
-def embedded(
-    domain: Domain,
-    tree: JunctionTree,
-    tables: Sequence[Array],
-    allowed: Mapping[str, NDArray[np.int64]],
-    total: float,
-) -> tuple[Array, ...]:
-    """Tables over all codes from tables over allowed codes: zero elsewhere, and times a total."""
-    found = []
-    for clique, table in zip(tree.cliques, tables, strict=True):
-        if allowed.keys().isdisjoint(clique):
-            found.append(table * total)
-            continue
-        full = np.zeros(domain.shape(clique))
-        full[np.ix_(*(allowed.get(c, np.arange(domain.sizes[c])) for c in clique))] = table * total
-        found.append(full)
-    return tuple(found)

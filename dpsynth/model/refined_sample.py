@@ -187,7 +187,11 @@ def refined_rows(
         changed = np.flatnonzero(found[groups] != codes[groups])
         if changed.size:
             found[column] = found[column].copy()
-            found[column][changed] = _values(model, groups, column, found[groups][changed], rng)
+            # A value for each changed row, drawn given its group.
+            shares = model.marginal((groups, column))
+            number, values = shares.shape
+            group = found[groups][changed]
+            found[column][changed] = drawn_cells(group, number, values, shares.__getitem__, rng)
     return found
 
 
@@ -204,15 +208,6 @@ class TableCounts:
         cell = position_of(self.codes, clique, self.domain, rows)
         counts = np.bincount(cell, minlength=self.domain.cells(clique)) * (self.total / rows)
         return np.asarray(counts.reshape(self.domain.shape(clique)))
-
-
-def _values(
-    model: MarkovRandomField, groups: str, column: str, group: Codes, rng: np.random.Generator
-) -> Codes:
-    """A value for each row, drawn given its group."""
-    shares = model.marginal((groups, column))
-    number, values = shares.shape
-    return drawn_cells(group, number, values, lambda some: shares[some], rng)
 
 
 def _within(domain: Domain, pairs: Iterable[Clique], first: Sequence[Clique]) -> tuple[Clique, ...]:

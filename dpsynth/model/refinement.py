@@ -233,14 +233,14 @@ class _Table:
         loss = error = 0.0
         counts = counts_of(domain, dict(zip(columns, whole, strict=False)), wanted)
         for target in wanted:
-            weight = whole_weight(target, heaviest)
+            weight = float(max(1, round(target.weight / heaviest * _HEAVIEST)))
             members, residuals = residuals_of(domain, target, counts[target.clique], weight)
             tables.append((members, residuals, weight))
             own = float(np.square(residuals).sum()) / (weight * UNIT**2)
             loss += own
             # A target without a known error is that of a draw's own model: its draw tells the scale.
             error += own if target.variance is None else weight * target.variance * residuals.size
-            residuals += weight * below_zero(target)
+            residuals += weight * np.where(target.counts > 0, 0.0, round(UNIT * target.below))
         for clique, closed in zeros.items():
             if len(clique) <= WIDEST:
                 tables.append((tuple(place[c] for c in clique), np.where(closed, _FORBIDDEN, 0.0), 0.0))
@@ -441,16 +441,6 @@ class TableTarget:
     weight: float
     variance: float | None = None
     below: float = 0.0
-
-
-def whole_weight(target: TableTarget, heaviest: float) -> float:
-    """The weight of a target as a whole number, relative to the heaviest one's."""
-    return float(max(1, round(target.weight / heaviest * _HEAVIEST)))
-
-
-def below_zero(target: TableTarget) -> Array:
-    """Distance below 0 of each cell of a target, in parts of a row; 0 for cells with a count."""
-    return np.where(target.counts > 0, 0.0, round(UNIT * target.below))
 
 
 def residuals_of(

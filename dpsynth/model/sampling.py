@@ -335,7 +335,8 @@ class _Reserve:
         starts = self.starts[:-1]
         before = ends[starts] - self.left[starts]
         rest = ends[self.starts[1:] - 1] - before
-        phase = _below(np.maximum(rest, 1), rng)
+        # Below 2^37, these are uniform to within 2^-26.
+        phase = (bits(rng, len(rest)) % np.maximum(rest, 1).astype(np.uint64)).astype(np.int64)
         lengths = np.diff(self.starts)
         ends -= np.repeat(before, lengths)
         ends *= np.repeat(sizes, lengths)
@@ -346,11 +347,6 @@ class _Reserve:
         counts[starts] = ends[starts]
         self.left[:] -= counts
         return counts
-
-
-def _below(bounds: Codes, rng: np.random.Generator) -> Codes:
-    """Uniform integers below bounds of at most 2^37, to within 2^-26."""
-    return (bits(rng, len(bounds)) % bounds.astype(np.uint64)).astype(np.int64)
 
 
 def _allotted(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> list[_Reserve]:

@@ -376,23 +376,22 @@ def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: Trade, boun
     return _Grown(chosen, split, inside, float(finite.sum()) - inside if full else 0.0)
 
 
-def _places(problem: Problem) -> list[list[int]]:
-    """Places of the columns of each clique that earlier releases measured."""
-    place = {c: i for i, c in enumerate(problem.domain.columns)}
-    return [[place[c] for c in clique] for clique in problem.given]
-
-
 def _tree(
     problem: Problem, pairs: Pairs, joining: Floats, gains: Floats, bound: int
 ) -> tuple[NDArray[np.intp], bool]:
     """Pairs of positive gain whose junction tree keeps the bound; and True if the bound excluded any."""
     order = [i for i in np.argsort(-joining, kind="stable").tolist() if joining[i] > 0]
     domain, given = problem.domain, problem.given
-    known = Triangulation.of(domain, given)
-    forest = Forest(domain.shape(domain.columns), _places(problem), known.cells)
     chosen: list[int] = []
     others: list[int] = []
     full = False
+
+    def afresh() -> Triangulation:
+        return Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
+
+    place = {c: i for i, c in enumerate(domain.columns)}
+    before = [[place[c] for c in clique] for clique in given]
+    forest = Forest(domain.shape(domain.columns), before, afresh().cells)
     for i in order:
         a, b = int(pairs.first[i]), int(pairs.second[i])
         if not forest.disconnected(a, b):
@@ -402,18 +401,16 @@ def _tree(
             chosen.append(i)
         else:
             full = True
-    tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
+    tree = afresh()
     for i in sorted((i for i in others if gains[i] > 0), key=lambda i: -gains[i]):
         if tree.cells_with(pairs.cliques[i]) <= bound or pairs.wanted[i]:
             tree = tree.with_clique(pairs.cliques[i])
             chosen.append(i)
         else:
             full = True
-    tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
-    while chosen and tree.cells > bound and not pairs.wanted[chosen[-1]]:
+    while chosen and not pairs.wanted[chosen[-1]] and afresh().cells > bound:
         # Rare: a tree made anew of all pairs, as a fit makes it, may be larger than one that grew.
         chosen.pop()
-        tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
     return np.array(chosen, dtype=np.intp), full
 
 

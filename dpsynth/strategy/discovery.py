@@ -174,11 +174,7 @@ def averaged(answers: Sequence[NoisyHistogram]) -> NoisyHistogram:
     upwards = [answers[-1]]
     for answer in reversed(answers[:-1]):
         upwards.append(_average(answer, upwards[-1].coarsened(answer.cuts)))
-    found = upwards.pop()
-    while upwards:
-        parts = upwards.pop()
-        found = _shared(found, parts)
-    return found
+    return reduce(_shared, reversed(upwards))
 
 
 def _average(a: NoisyHistogram, b: NoisyHistogram) -> NoisyHistogram:

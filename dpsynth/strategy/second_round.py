@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import Measure
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique
 from dpsynth.model import Fit, MarkovRandomField, RakedEstimates, Wanted, posteriors
 from dpsynth.plan.questions import Door
 from dpsynth.strategy.allocation import Trade
@@ -183,11 +183,13 @@ def with_pairs_beside(
     domain, selection = problem.domain, tree.selection
     burdens = {c: TREE_COUNTS * domain.cells(c) * _mean_weight(c, weights) for c in selection.cliques}
     known = _Known(dict(zip(selection.cliques, tree.costs, strict=True)), burdens)
-    pairs = _asked(domain, weights)
+    varied = (pair for pair in weights if min(domain.shape(pair)) > 1)
+    pairs = sorted(varied, key=domain.cells)[:MOST_ASKED]
     noisy, spread = door.errors(pairs, tree.fit.model, min(_for_distances(problem), door.remaining / 2))
     distances = np.maximum(noisy.astype(np.float64), spread / 2)
     selection = replace(selection, fit=tree.fit, distances=dict(zip(pairs, distances.tolist(), strict=True)))
-    held = _held(domain, [*selection.cliques, *problem.given])
+    measured = (*selection.cliques, *problem.given)
+    held = {frozenset(pair) for clique in measured for pair in combinations(clique, 2)}
     at = [i for i, pair in enumerate(pairs) if frozenset(pair) not in held]
     beside = [pairs[i] for i in at]
     found = _Candidates(
@@ -255,17 +257,6 @@ def _trade(door: Door, known: _Known, allowance: Fraction) -> Trade:
     unit = max(door.cell_error(usual), 1e-6) * float(usual) ** power
     costs = np.array(list(known.costs.values()), dtype=np.float64)
     return Trade(unit, power, budget, costs, np.array([known.burdens[c] for c in known.costs]))
-
-
-def _asked(domain: Domain, weights: Mapping[Clique, float]) -> list[Clique]:
-    """The pairs whose distances are asked for: all, or those of fewest cells."""
-    pairs = [pair for pair in weights if min(domain.shape(pair)) > 1]
-    return sorted(pairs, key=domain.cells)[:MOST_ASKED]
-
-
-def _held(domain: Domain, cliques: Sequence[Clique]) -> set[frozenset[str]]:
-    """Pairs within measured cliques."""
-    return {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
 
 
 def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:
