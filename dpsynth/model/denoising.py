@@ -76,14 +76,10 @@ def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
 
 
 def outside(smooth: Array, variance: float, least: float = NOBODY) -> NDArray[np.bool_]:
-    """Values before the first or after the last significant step, bool[values].
+    """Values before the first or after the last significant step of a smoothed column, bool[values].
 
     A step is significant if its sum is more than ``least`` standard deviations above zero. Beyond, noise cut
     off at zero would give rows to values that nobody has. Without a significant step all values are outside.
-
-    Args:
-        smooth: the result of ``smoothed``.
-        variance: variance of the noise of each count.
     """
     starts = np.concatenate([[0], np.flatnonzero(np.diff(smooth)) + 1, [len(smooth)]])
     lengths = np.repeat(np.diff(starts), np.diff(starts))
@@ -145,7 +141,6 @@ class Denoised:
         return np.where(empty, 0.0, (low + high) / 2).reshape(self.mean.shape)
 
     def _below(self, level: Array) -> Array:
-        """The probability that each cell's count is at most so much, at least 0."""
         shares = normal_shares((level - self.centres) / np.maximum(self.errors, 1e-12))
         return np.asarray(self.kinds[0] + (self.kinds[1:] * shares).sum(axis=0))
 

@@ -53,13 +53,10 @@ class Likelihood:
         rows: float,
         dtype: str,
     ) -> None:
-        """The problem for some targets.
+        """The problem for some targets, on a tree that holds their cliques and those of the centre.
 
-        Args:
-            tree: a junction tree that holds every target's clique and every clique of the centre.
-            targets: the targets, with cliques in the order of ``BeliefPropagation.order``.
-            centre: log-potentials of the model for nu = 0, axes in that order; -inf is impossible.
-            dtype: type of the tree's cells.
+        Cliques are in the order of ``BeliefPropagation.order``. The centre has log-potentials of the model
+        for nu = 0; -inf is impossible.
         """
         scopes = list(dict.fromkeys([*(t.clique for t in targets), *centre]))
         self.propagation = BeliefPropagation(tree, scopes, dtype)
@@ -98,7 +95,6 @@ class Likelihood:
         return [f.astype(self._dtype, copy=False) for f in found]
 
     def _answers(self, cells: Sequence[Floats]) -> Array:
-        """Answers in rows, from the shares of the rows in the scopes' cells."""
         parts = [cells[home] for home in self._home]
         return self.rows * np.concatenate(parts).astype(np.float64) if parts else np.zeros(0)
 
@@ -116,7 +112,6 @@ class Likelihood:
         return self._answers(self.propagation.covary(self._over_scopes(vector, self._still)))
 
     def loss(self, counts: Array) -> float:
-        """|counts - noisy counts|^2 / 2 variances."""
         return self.unexplained + 0.5 * float((np.square(counts - self.values) / self.variances).sum())
 
 

@@ -56,7 +56,6 @@ class Expansion:
 
     @property
     def cells(self) -> int:
-        """Additional cells of the expanded model: groups times values of each column."""
         return sum(self._cells(column) for column in self.compression.groups)
 
     def _cells(self, column: str) -> int:

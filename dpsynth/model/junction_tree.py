@@ -137,11 +137,7 @@ def _walked(
 ) -> JunctionTree:
     """The tree of linked cliques, depth first from each root that no earlier one reaches.
 
-    Args:
-        cliques: the cliques, columns in table order.
-        linked: the neighbours of each.
-        roots: where walks begin; those after the first are linked to it.
-        rank: the order of the neighbours of one clique.
+    Roots after the first are linked to it. ``rank`` orders the neighbours of one clique.
     """
     walked: list[Clique] = []
     edges: list[Edge] = []

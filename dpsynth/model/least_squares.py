@@ -183,12 +183,10 @@ def _agreed(clique: Clique) -> list[Clique]:
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """Sources of the shared sums of one target: its cells, or some views of them.
+    """Sources of the shared sums of one target: its cells, or some views of them (else None).
 
-    Attributes:
-        cells: slice of the target's cells among all answers.
-        place: slice of its sources among the sources of all targets.
-        views, needed: sums from cells to sources, or None if both are the same; the sums that all views need.
+    ``cells`` is their slice among all answers, ``place`` that among the sources of all targets, and
+    ``needed`` the sums that all views need.
     """
 
     cells: slice
@@ -278,7 +276,6 @@ def _slots(rows: Sequence[Sequence[Positions]], widths: Sequence[int], nowhere: 
 
 
 def _unlike(target: Target) -> bool:
-    """True if the answers are the counts of one column, with different variances."""
     return not target.alike and len(target.clique) == 1
 
 
@@ -391,7 +388,6 @@ class LeastSquares:
         self._residuals |= {s: (v, 0.0) for s, v in exact.items()}
 
     def covers(self, clique: Clique) -> bool:
-        """True if every residual of a clique was measured."""
         return all(s in self._residuals for s in subsets(self._domain.canonical(clique)))
 
     def _share(self, subset: Clique, clique: Clique) -> float:

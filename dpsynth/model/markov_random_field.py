@@ -2,9 +2,8 @@
 
 p(x) = prod over cliques p(x_C) / prod over edges p(x_S).
 
-A predicate is a conjunction of conditions, one for each column: a code, several codes, or a mask. Messages
-are conditional probabilities of the predicate below a clique given its separator, scaled to a largest value
-of 1. So an improbable predicate on many columns does not underflow, and no quotient overflows.
+Messages are conditional probabilities of the predicate below a clique given its separator, scaled to a
+largest value of 1. So an improbable predicate on many columns does not underflow, and no quotient overflows.
 
 Invariant: marginals of neighbouring cliques agree on their separator, and each sums to the total. Only the
 part of the tree between the columns of a question is walked.
@@ -124,7 +123,6 @@ class MarkovRandomField:
         return MarkovRandomField(self.tree, tuple(beliefs), self.total)
 
     def _embedded(self, clique: Clique, table: Array, allowed: Mapping[str, NDArray[np.int64]]) -> Array:
-        """A table over all codes from one over allowed codes: zero elsewhere."""
         sizes = self.tree.domain.sizes
         full = np.zeros(self.tree.domain.shape(clique))
         full[np.ix_(*(allowed.get(c, np.arange(sizes[c])) for c in clique))] = table
@@ -183,7 +181,6 @@ class MarkovRandomField:
         return MarkovRandomField(tree, beliefs, self.total)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the cliques and beliefs, bit by bit."""
         digest = sha256(repr((self.tree.cliques, float(self.total))).encode())
         for belief in self.beliefs:
             digest.update(np.ascontiguousarray(belief).tobytes())

@@ -119,7 +119,6 @@ def whole_counts(known: PublicMarginals, rows: int, rng: np.random.Generator) ->
 
 
 def _shared(clique: Clique, before: list[Clique]) -> Clique:
-    """The largest set of columns that a clique shares with an earlier one."""
     return max((tuple(c for c in clique if c in b) for b in before), key=len, default=())
 
 
@@ -238,7 +237,6 @@ class RakedEstimates:
         return {c: self._raked(c, np.maximum(m, 0.0)) for c, m in self.model.marginals(cliques).items()}
 
     def fingerprint(self) -> str:
-        """SHA-256 of the model and of the pairs' counts, bit by bit."""
         digest = sha256(self.model.fingerprint().encode())
         for clique, counts in self.pairs.items():
             digest.update(repr(clique).encode())

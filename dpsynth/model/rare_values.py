@@ -61,13 +61,11 @@ def rare_groups(
     last one whose own count is above its noise, join the groups next to them.
 
     Args:
-        singles: one-way answers over the domain. A column without a noisy answer is not compressed.
-        least: rows below which a value is rare; at 0 or less nothing is grouped.
+        singles: one-way answers. A column without a noisy answer is not compressed.
         keep: columns that are not compressed.
         evidence: one-way answers of earlier releases. A column's counts averaged with them have less noise,
             and ``least`` falls in proportion, as the noise of columns measured together will.
-        values: for some columns, the number of places that are values; the places after them are of missing
-            cells. Left out: all are values.
+        values: for some columns, the number of places that are values; the others are of missing cells.
         ordered: the grouping of columns of numbers and dates, where more values are rare
             (``rare_when_ordered``). A place of missing cells is rare by ``least`` everywhere.
     """

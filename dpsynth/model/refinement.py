@@ -1,7 +1,6 @@
 """Refinement: rows of a table change, value by value, until the table's marginals are near their targets.
 
-A sample follows its model up to rounding, and a model has only the marginals that fit in its junction tree. A
-target is an estimate of a marginal: the model's own, or a better one of a pair that the tree does not hold.
+A target is an estimate of a marginal: the model's own, or a better one of a pair that the tree does not hold.
 The loss is
 
     L = sum over targets of weight x sum over cells (rows - target)^2
@@ -156,7 +155,6 @@ class _Cells:
 
     @classmethod
     def of(cls, listed: Sequence[_Cell]) -> _Cells:
-        """Cells from a list of (first, second, their steps, step, begin), weight."""
         whole = np.array([places for places, _ in listed], dtype=np.int64).reshape(-1, 6).T
         first, second, first_step, second_step, step, begin = whole
         weights = np.array([weight for _, weight in listed], dtype=np.float64)
@@ -194,7 +192,6 @@ class _Table:
 
     Attributes:
         codes: integers[columns + 1, rows]; the last line is 0.
-        sizes: number of values of each column.
         residuals: float64, weight x (rows - target) in parts of a row, for all columns one after another.
         starts: the first place of each column's residuals, and the end.
         own: the cells of each column's own residuals; places there count rows of residuals.
@@ -287,7 +284,6 @@ class _Table:
         return cls(codes, sizes, residuals, tuple(starts), mine, theirs, loss, error, shares, work, yields)
 
     def rows(self, domain: Domain, before: Mapping[str, Codes]) -> dict[str, Codes]:
-        """The codes of all columns; those of a column without changes are the ones before."""
         found = {c: self.codes[i] for i, c in enumerate(domain.columns)}
         return {
             c: before[c] if np.array_equal(before[c], now) else now.astype(np.int64)

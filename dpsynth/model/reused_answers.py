@@ -189,7 +189,6 @@ class ReusedAnswers:
 
     @property
     def basis(self) -> str:
-        """The name of the basis of a table by a model that holds these answers."""
         periods, public = bool(self.before), self.public is not None
         others = ["earlier periods"] * periods + ["a public table"] * public
         return f"model with {' and '.join(others)}" if others else "model"

@@ -136,7 +136,6 @@ def permuted(count: int, rng: np.random.Generator) -> Codes:
 
 
 def _reordered(order: Codes, digits: NDArray[np.unsignedinteger]) -> Codes:
-    """An order of rows, stably sorted by a digit of each row."""
     return order[np.argsort(digits[order], kind="stable")]
 
 

@@ -10,8 +10,7 @@ Rows may be fixed to different values, by messages of belief propagation up the 
 distinct combination of fixed values. An edge distinguishes only the pieces that differ in columns below it.
 
 In chunks, each cell of each clique first gets its whole number of rows for the entire stream. Then each chunk
-takes its share of the remaining rows, rounded again. Remaining counts are whole numbers that sum to the
-remaining rows, so errors do not add up: that of the whole stream is below one row a cell given its separator.
+takes its share of the remaining rows, rounded again, so errors do not add up.
 
 Invariant: each single row has exactly the model's distribution (given the fixed values), up to multiples of
 2^-52. The arithmetic is additions, products and divisions in a fixed order, so that a seed gives the same
@@ -224,7 +223,6 @@ def sample(
 
 
 def _fixed_codes(domain: Domain, column: str, value: int | NDArray[np.integer], rows: int) -> Codes:
-    """The fixed codes of a column: int64, of shape () or (rows,)."""
     if column not in domain.sizes:
         raise ValueError(f"the model has no column {column!r}")
     codes = np.asarray(value)
@@ -320,7 +318,6 @@ class _Reserve:
     left: Codes
 
     def codes(self, domain: Domain) -> dict[str, Codes]:
-        """The code of each cell in every column of the clique."""
         group = np.repeat(self.groups, np.diff(self.starts))
         return codes_of(group, self.known, domain) | codes_of(self.cells, self.new, domain)
 
@@ -389,12 +386,9 @@ def chunk_draws(
 ) -> Iterator[Callable[[], dict[str, Codes]]]:
     """A table of any length in chunks, each as a function that draws it; any thread may call it.
 
-    All chunks together are one rounded sample: in the whole stream each cell of a clique has the floor or the
-    ceiling of its expected number of rows given its separator. Each chunk by itself follows the model too,
-    with an error about as small. Chunk t follows from the arguments, on every machine.
-
-    Memory: that of ``sample`` for one chunk, and 24 bytes for each cell of the tree that gets rows, with 8
-    more for each edge below it.
+    All chunks together are one rounded sample, and each by itself follows the model too, with an error about
+    as small. Chunk t follows from the arguments, on every machine. Memory: that of ``sample`` for one chunk,
+    and 24 bytes for each cell of the tree that gets rows, with 8 more for each edge below it.
 
     Raises:
         ValueError: the rows are not below 2^37, or those of a chunk not 1 to 2^25.

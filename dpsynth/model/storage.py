@@ -222,7 +222,6 @@ def load(path: str | Path) -> MarkovRandomField:
 
 
 def _described(header: Any) -> tuple[JunctionTree, list[str], float]:
-    """The tree, the dtypes and the total that a header describes."""
     require(isinstance(header, dict) and header.get("format") == FORMAT, f"its format is not '{FORMAT}'")
     version = header.get("version")
     require(version == VERSION, f"its version is {version!r}; this program reads version {VERSION}")
@@ -274,7 +273,6 @@ def _check_tree(tree: JunctionTree) -> None:
 
 
 def _check(model: MarkovRandomField) -> None:
-    """Refuse a model that breaks an invariant of its type."""
     tree, total = model.tree, model.total
     _check_tree(tree)
     require(isfinite(total) and total > 0, f"its total is {total}, not a positive number")

@@ -55,7 +55,6 @@ class Sizes:
         object.__setattr__(self, "_planes", tuple((d, plane) for d, plane in planes if plane))
 
     def cells(self, mask: int) -> int:
-        """Product of the sizes of a set; 1 for the empty set."""
         found = 1
         while mask:
             low = mask & -mask
@@ -117,10 +116,8 @@ RULES = (FILL_BY_SEPARATOR, MIN_SEPARATOR, SEPARATOR_PER_PLACE, MIN_WEIGHT, WEIG
 class EliminationOrder:
     """Columns in the order of their elimination, with the cliques that arise.
 
-    Attributes:
-        later: for each column its neighbours at its elimination, which are the rest of its clique.
-        weights: cells of each clique.
-        cells: cells of the maximal cliques together.
+    ``later`` are each column's neighbours at its elimination, the rest of its clique; ``weights`` are the
+    cells of each clique, ``cells`` those of the maximal cliques together.
     """
 
     order: tuple[int, ...]
@@ -159,13 +156,7 @@ class RandomTies:
 
 
 class _Graph:
-    """The graph of the columns that are left, with their ranks by a rule, during an elimination.
-
-    Attributes:
-        adjacent: neighbours of each column that is to be eliminated.
-        around: cells of these neighbours.
-        ranks: rank of each column by the rule.
-    """
+    """The graph of the columns that are left, cells around each, and ranks by a rule, in an elimination."""
 
     def __init__(self, graph: Mapping[int, int], inside: int, sizes: Sizes, rule: Rule) -> None:
         self._inside, self._sizes, self._rank = inside, sizes, rule.rank
@@ -358,7 +349,6 @@ class EliminationTree:
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """Number of columns above each column."""
         found = [-1] * len(self.parents)
         for column in range(len(found)):
             path = []
@@ -599,7 +589,6 @@ class Triangulation:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The maximal cliques, in table order within each."""
         names = self.domain.columns
         return tuple(tuple(names[c] for c in members(m)) for m in self.tree.clique_tree()[0])
 

@@ -250,7 +250,6 @@ class VariableElimination:
         return sum_in_order(*self._combined(root, wanted, incoming)[::-1], clique)
 
     def _deliver(self, wanted: Iterable[Message]) -> None:
-        """Compute messages, after the messages that they need."""
         stack = list(wanted)
         while stack:
             message = stack[-1]

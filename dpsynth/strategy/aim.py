@@ -77,7 +77,6 @@ class Run:
         self.fit = self.problem.refit(self.answers, self.fit, _TOLERANCE)
 
     def tree_with(self, *cliques: Clique) -> Triangulation:
-        """The triangulation that a fit finds for all measured cliques, earlier ones too, and for these."""
         return Triangulation.of(self.problem.domain, [*self.problem.given, *self.cliques, *cliques])
 
     def part_within(self, clique: Clique, bound: int) -> tuple[Clique, Triangulation]:
@@ -105,7 +104,6 @@ class Aim:
 
         A single column leaves nothing to choose: it is measured once more.
         """
-        del noise
         rounds = most_rounds(measure, len(sizes))
         cells = most_cells(sizes.values())
         cliques = max(rounds // 2 + len(wanted), 1)

@@ -67,7 +67,6 @@ class Trade:
         return self.unit * cost**-self.power
 
     def costs(self, burdens: Floats, price: float) -> Floats:
-        """The best cost of each marginal, from its weighted cells."""
         return np.asarray((burdens * self.unit * self.power / price) ** (1 / (1 + self.power)))
 
     def gains(self, weighted: Floats, burdens: Floats, price: float) -> Floats:

@@ -54,7 +54,7 @@ Floats = NDArray[np.float64]
 
 PICKS: Mapping[float, float] = {0.5: 7.5, 1.0: 2.0}
 """Pairs chosen besides one for each column, in square roots of the number of columns, by the measure's error
-power. In pure epsilon k choices cost k times as much as one, in rho sqrt(k) times the noise."""
+power: in pure epsilon k choices cost k times as much as one, in rho sqrt(k) times the noise."""
 
 SMALL_A_COLUMN = 12
 """Pairs small enough for a block need no choice, if there are at most so many for each column."""
@@ -80,10 +80,9 @@ def picks(sizes: Sequence[int], measure: Measure) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs that may be measured, as arrays of the same length.
+    """The pairs that may be measured, in table order, as arrays of the same length.
 
     Attributes:
-        cliques: the pairs, in table order.
         first, second: places of their columns.
         wanted: pairs that are measured in any case.
         small: pairs whose distance is asked for without a choice.
@@ -127,12 +126,10 @@ class Pairs:
 
     @property
     def given(self) -> NDArray[np.intp]:
-        """Positions of the pairs whose distance is asked for without a choice."""
         return np.flatnonzero(self.wanted | self.small)
 
     @property
     def unasked(self) -> int:
-        """Number of pairs whose distance is not asked for in the first round."""
         return max(0, len(self.cliques) - self.given.size - self.choices) if self.choices else 0
 
 
@@ -342,13 +339,9 @@ def _picked(
 
 @dataclass(frozen=True, eq=False)
 class _Grown:
-    """The pairs of a tree.
+    """The pairs of a tree, and the shares of the budget for them and for the columns.
 
-    Attributes:
-        chosen: positions of the pairs.
-        split: shares of the budget for them and for the columns.
-        inside: gain of the pairs, in weighted rows.
-        outside: gain of the pairs that the bound excluded.
+    The gains, in weighted rows, are those of the pairs, and of pairs that the bound excluded.
     """
 
     chosen: NDArray[np.intp]
@@ -358,7 +351,6 @@ class _Grown:
 
 
 def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: Trade, bound: int) -> _Grown:
-    """The pairs to measure, and the shares of the budget for them and for the columns."""
     weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
     sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
     price = trade.price(weighted, pairs.burdens)
@@ -453,6 +445,5 @@ def _measured(
 
 
 def _prior(domain: Domain, cliques: Sequence[Clique]) -> float:
-    """Strength of the shrinkage, by the part of the cliques that are not denoised."""
     raw = sum(domain.cells(c) < LEAST_DENOISED for c in cliques) / max(len(cliques), 1)
     return (LEAST_PRIOR + raw * (PRIOR - LEAST_PRIOR)) / len(domain.columns)

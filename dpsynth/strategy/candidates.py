@@ -69,8 +69,7 @@ class Capacity:
 
     It is asked for thousands of cliques after each step, so the growth that each would bring is remembered,
     and computed anew only if twice as much would not fit. A clique that does not fit then is excluded for
-    good. So ``fits`` may be wrong for a clique whose growth has more than doubled since; ``add`` refuses such
-    a clique.
+    good. So ``fits`` is an estimate; ``add`` refuses a clique whose growth has more than doubled since.
 
     Invariant: the tree that a fit finds for the added cliques has at most ``max_cells`` cells, or as many as
     at the start.
@@ -90,11 +89,9 @@ class Capacity:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The given cliques, then the added ones in order."""
         return tuple(self._cliques)
 
     def fits(self, clique: Clique) -> bool:
-        """An estimate, True if the tree seems to have capacity for a clique."""
         if clique in self._gone:
             return False
         known = self._growth.get(clique)
@@ -107,7 +104,6 @@ class Capacity:
         return True
 
     def add(self, clique: Clique) -> bool:
-        """Add a clique if the tree of a fit has capacity for it; True if it was added."""
         grown = Triangulation.of(self._domain, [*self._beside, *self._cliques, clique])
         if grown.cells > self._bound:
             self._gone.add(clique)
@@ -129,9 +125,8 @@ def blocks(domain: Domain, pairs: Sequence[Clique]) -> tuple[Clique, ...]:
 
     A block is one marginal of several small columns in place of many of their pairs. The six pairs of four
     binary columns have 24 cells, and the four columns together have 16: a sum of four of these is as good as
-    a pair's cell, at a quarter of the cost. Blocks also show the dependence of three columns, which pairs do
-    not. A block lies within a clique of every junction tree that holds its pairs, so it adds no cell to the
-    model.
+    a pair's cell, at a quarter of the cost. Blocks also show the dependence of three columns. A block lies
+    within a clique of every junction tree that holds its pairs, so it adds no cell to the model.
 
     Only triples that fit in a block count. The cover is greedy: the next block is the one that holds most of
     the triples that no block holds yet. It has at most 1 + ln m times as many blocks as needed, m being the

@@ -150,7 +150,6 @@ class NoisyHistogram:
 
     @property
     def mirrored(self) -> NoisyHistogram:
-        """The histogram of the negated numbers."""
         return NoisyHistogram(-self.cuts[::-1], self.rows[::-1], self.variances[::-1])
 
     def coarsened(self, cuts: Cuts) -> NoisyHistogram:
@@ -232,7 +231,6 @@ def private_bounds(
 
 
 def _finer_ranges(counted: NoisyHistogram) -> int:
-    """Number of bins for which an answer shows enough rows."""
     rows = counted.rows[counted.rows > 2 * np.sqrt(counted.variances)].sum()
     return int(np.clip(rows / (A_BIN * np.sqrt(counted.variances[0])), *FINER))
 
@@ -272,7 +270,6 @@ def _narrowed(counted: NoisyHistogram, bin_: Ends, noise: str, chance: float) ->
 
 
 def _outermost(counted: NoisyHistogram, noise: str, chance: float) -> tuple[int, int] | None:
-    """Indices of the first and last significant bins; None if there is none."""
     last, first = _last(counted, noise, chance), _last(counted.mirrored, noise, chance)
     return None if last is None or first is None else (counted.rows.size - 1 - first, last)
 
@@ -434,7 +431,6 @@ def _merged(counted: NoisyHistogram, bins: int) -> Cuts:
 
 
 def _joined(x: NDArray[np.float64], i: int) -> NDArray[np.float64]:
-    """The array with two neighbours replaced by their sum."""
     found = np.delete(x, i + 1)
     found[i] += x[i + 1]
     return found
@@ -559,7 +555,6 @@ def _bins(
     ends_found: tuple[Ends, list[NoisyHistogram]] | None,
     price: Fraction,
 ) -> Codec:
-    """Codec of bins between ends that are public, or were found before."""
     ends, answers = ends_found or (public_ends(search), [])
     if search.edges == "equal":
         cuts = equal_widths(*ends, search.bins)

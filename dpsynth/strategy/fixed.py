@@ -31,14 +31,12 @@ class Fixed:
         self._listed = tuple(tuple(c) for c in cliques)
 
     def _cliques(self, domain: Domain, wanted: Iterable[Clique]) -> list[Clique]:
-        """Wanted pairs and listed cliques, columns in table order, each once."""
         return list(dict.fromkeys(domain.canonical(c) for c in (*wanted, *self._listed)))
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
         """No questions but the cliques; the cells are those of the junction tree that a fit will find."""
-        del measure, noise
         domain = Domain(sizes)
         cliques = self._cliques(domain, wanted)
         cells = Triangulation.of(domain, cliques).cells

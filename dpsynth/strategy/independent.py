@@ -21,14 +21,11 @@ class Independent:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
-        """No questions."""
-        del wanted, measure, noise
         whole = Shares(Fraction(1), Fraction(0), Fraction(0))
         return StrategyOutline(0, 0, 0, 0, sum(sizes.values()), whole)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The empty selection, at no cost; wanted pairs are not measured either."""
-        del door
         return Selection((), (), problem.start)
 
 

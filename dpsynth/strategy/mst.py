@@ -54,7 +54,6 @@ class MaximumSpanningTree:
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
         """A choice for each edge of the tree that is not wanted."""
-        del measure, noise
         descending = sorted(sizes.values(), reverse=True)
         edges = len(descending) - 1
         # A tree of edges to the largest column has the most cells.

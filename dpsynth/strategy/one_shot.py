@@ -1,21 +1,19 @@
 """One shot: all cliques are chosen at once, against independent columns, and measured once.
 
-A junction tree is grown, within the bound on its cells, from the marginals of the largest gain for
-their noise. Those of them that pay are measured together. They are to maximise
+A junction tree is grown, within the bound on its cells, from the marginals of the largest gain for their
+noise. Those of them that pay are measured together. They are to maximise
 
     sum over i of w_i (e_i - n_i E(B_i)),    sum of B_i = B,
 
 with e_i the noisy L1 distance of marginal i from its estimate by smaller ones, w_i its weight, n_i its cells
-and E(B_i) ~ B_i^-p the expected error of a cell at a cost of B_i. For given marginals the best costs are
-B_i ~ (w_i n_i)^(1/(1+p)), and the errors sum to E(B) A^(1+p), A = sum of (w_i n_i)^(1/(1+p)). A marginal
-thus gains w_i e_i for each unit that it adds to A. The marginals are taken in the order of this ratio for
-as long as one pays. The distance of a pair is its distance from independence. The distance of a triple is
-its distance from independence less the largest distance of its pairs: a triple is far from independence
-because its pairs are, and measuring the pairs is cheaper.
+and E(B_i) ~ B_i^-p the expected error of a cell at a cost of B_i. For given marginals the best costs are B_i
+~ (w_i n_i)^(1/(1+p)), and the errors sum to E(B) A^(1+p), A = sum of (w_i n_i)^(1/(1+p)). A marginal thus
+gains w_i e_i for each unit that it adds to A, and is taken in the order of this ratio for as long as one
+pays. A triple is far from independence because its pairs are, and measuring these is cheaper: so the largest
+distance of its pairs is taken off.
 
-With Gaussian noise all distances are asked for together, since the noise of k distances grows with
-sqrt(k). With Laplace noise it would grow with k, so pairs are chosen one by one by the exponential
-mechanism.
+With Gaussian noise all distances are asked for together, since the noise of k distances grows with sqrt(k).
+With Laplace noise it would grow with k, so pairs are chosen one by one by the exponential mechanism.
 """
 
 from __future__ import annotations
@@ -55,7 +53,6 @@ class OneShot:
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
         """One question about all distances, or some choices; about as many cliques as choices."""
-        del measure
         columns, most = len(sizes), most_cells(sizes.values())
         cliques = len(wanted) + _CHOICES_A_COLUMN * columns
         if noise_named(noise).by_l2:

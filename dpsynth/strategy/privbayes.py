@@ -87,7 +87,6 @@ class PrivBayes:
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
         """A choice for each column but the first; each family is measured twice."""
-        del measure, noise
         children = len(sizes) - 1
         cliques = max(2 * children + len(wanted), 1)
         cells = most_cells(sizes.values())

@@ -2,14 +2,12 @@
 
 A junction tree may have no room for all pairs that are worth their noise, or it was made without asking of
 all pairs whether they are; and three columns may depend on each other in a way that shows in no pair. Then a
-part of the budget is kept:
-the model of the tree is fitted, and the noisy distances of all pairs from it are asked for. Pairs are
-measured where that lowers the error most for its cost: pairs that the tree doesn't hold, and cliques of the
-tree once more. Then the noisy distances of triples are asked for, from the model raked to the measured pairs
-(``model.raked_estimates``): what is left there shows in no pair. The rest of the budget goes to triples, and
-to what was measured before. A clique beside the tree is a target of the table (``model.refinement``), and is
-denoised about what was known of it (``model.denoising``). So its noise counts for less than that of a raw
-answer.
+part of the budget is kept. The model of the tree is fitted, and the noisy distances of all pairs from it are
+asked for. Pairs are measured where that lowers the error most for its cost: pairs that the tree doesn't hold,
+and cliques of the tree once more. Then the noisy distances of triples are asked for, from the model raked to
+the measured pairs: what is left there shows in no pair. The rest of the budget goes to triples, and to what
+was measured before. A clique beside the tree is a target of the table (``model.refinement``), and is denoised
+about what was known of it, so its noise counts for less than that of a raw answer.
 
 Invariant: the whole budget is spent whatever comes out. If no clique is worth it, those that were measured
 before are measured again with all that is left. Which triples are asked about follows from noisy answers.
@@ -39,8 +37,8 @@ Floats = NDArray[np.float64]
 MOST_ASKED = 3000
 """Largest number of distances asked for; of more pairs, those of fewest cells."""
 TREE_CELLS, MOST_TREE_CELLS = 40_000, 200_000
-"""Cells of the tree if pairs beside it are measured: few where those gain much, more where they gain little.
-Larger trees brought no accuracy, and take time."""
+"""Cells of the tree if pairs beside it are measured, where those gain much and little; larger brought no
+accuracy."""
 LITTLE_OUTSIDE = 1 / 8
 """Gain of the pairs outside the tree, relative to that of its own, up to which they gain little."""
 LATER = Fraction(1, 5)
@@ -60,13 +58,13 @@ TELLING = 12
 TELLING_FEW = 100
 """The same multiple where few pairs are left, times pairs asked about, divided by pairs not asked about."""
 TREE_COUNTS = 3.0
-"""Factor on the weight of the tree's cliques when measured again: each improves every pair related through
+"""Factor on the weight of the tree's cliques when measured again: each improves all pairs related through
 it."""
 TRIPLES = Fraction(3, 10)
 """Share of the remaining budget for triples, and for measuring again."""
 TRIPLE_COUNTS = 0.5
-"""Least weight of a triple, relative to its pairs. In all marginals of three columns it would be one by the
-number of columns; but where triples are near, all marginals that hold them are."""
+"""Least weight of a triple, relative to its pairs: where triples are near, all marginals that hold them
+are."""
 MOST_TRIPLES = 500
 """Largest number of larger triples that are asked about: those whose pairs depend most."""
 SMALL_OF = 25
@@ -92,10 +90,7 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
 
 
 def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
-    """True if noisy distances from the tree's model would tell which pairs pay that nothing was asked of.
-
-    Nothing was asked of ``unasked`` of the pairs.
-    """
+    """True if noisy distances from the tree's model would tell which pairs pay; of some nothing was asked."""
     if not unasked:
         return False
     least = max(TELLING, TELLING_FEW * (pairs - unasked) / unasked)
@@ -120,7 +115,7 @@ def _for_distances(problem: Problem) -> Fraction:
 
 
 def tree_cells(inside: float, outside: float) -> int:
-    """The largest number of cells of a tree with pairs beside it, by the gains of both.
+    """The largest number of cells of a tree with pairs beside it.
 
     The gain inside is that of the pairs of a tree that is as large as the noise allows.
     """
@@ -168,7 +163,6 @@ class _Known:
     burdens: Mapping[Clique, float]
 
     def with_costs(self, costs: Mapping[Clique, float], burdens: Mapping[Clique, float]) -> _Known:
-        """These and more; the costs of what was measured again add up."""
         whole = {c: self.costs.get(c, 0.0) + costs.get(c, 0.0) for c in (*self.costs, *costs)}
         return _Known(whole, {**burdens, **self.burdens})
 
@@ -251,7 +245,6 @@ def _round(
 
 
 def _trade(door: Door, known: _Known, allowance: Fraction) -> Trade:
-    """The trade of cost for error, with what is measured already."""
     power, budget = door.measure.error_power, float(allowance)
     usual = Fraction(budget / max(len(known.costs), 1))
     unit = max(door.cell_error(usual), 1e-6) * float(usual) ** power
@@ -260,12 +253,10 @@ def _trade(door: Door, known: _Known, allowance: Fraction) -> Trade:
 
 
 def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:
-    """The mean weight of a clique's pairs."""
     return float(np.mean([weights.get(p, weights.get(p[::-1], 0.0)) for p in combinations(clique, 2)]))
 
 
 def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, float]) -> float:
-    """Weight of a row of error in a triple."""
     return max(problem.workload.weight(triple), TRIPLE_COUNTS * _mean_weight(triple, weights))
 
 
@@ -275,7 +266,6 @@ def _small_triples(problem: Problem) -> list[Clique]:
 
 
 def _larger_triples(problem: Problem) -> list[Clique]:
-    """The other triples that may be measured."""
     return _triples(problem, LARGER_OF, range(MOST_CELLS + 1, TRIPLE_CELLS + 1))
 
 
