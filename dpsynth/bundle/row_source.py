@@ -236,7 +236,7 @@ class RowSource:
         marginal of the conditional model, as no answer counts those rows alone.
 
         Raises:
-            ImpossibleEvidence: the model gives probability zero to these codes.
+            ZeroProbability: the model gives probability zero to these codes.
         """
         if not allowed:
             return self

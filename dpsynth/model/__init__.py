@@ -6,7 +6,7 @@ from dpsynth.model.estimation import Fit, FitOptions, estimate, refits
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree, zeros_within
 from dpsynth.model.least_squares import LeastSquares
-from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField
+from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
 from dpsynth.model.raking import RakedEstimates, public_counts, raked, raked_rows
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
 from dpsynth.model.refinement import Effort, TableTarget
@@ -22,7 +22,6 @@ __all__ = [
     "Expansion",
     "Fit",
     "FitOptions",
-    "ImpossibleEvidence",
     "JunctionTree",
     "LeastSquares",
     "MarkovRandomField",
@@ -32,6 +31,7 @@ __all__ = [
     "TableTarget",
     "Triangulation",
     "Wanted",
+    "ZeroProbability",
     "chunk_draws",
     "denoised_answers",
     "estimate",

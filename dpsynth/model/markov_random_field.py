@@ -32,7 +32,7 @@ Predicate = Mapping[str, Condition]
 """A conjunction of conditions, one for each column."""
 
 
-class ImpossibleEvidence(ValueError):
+class ZeroProbability(ValueError):
     """Evidence to which the model gives probability zero."""
 
 
@@ -105,15 +105,13 @@ class MarkovRandomField:
         condition may be too improbable for that number to be a double.
 
         Raises:
-            ImpossibleEvidence: the model gives probability zero to them.
+            ZeroProbability: the model gives probability zero to them.
             ValueError: for an unknown column or a code outside the domain.
         """
         allowed = allowed_codes(self.tree.domain, fixed)
         small, tables, log_probability = restricted(self.tree, self.beliefs, allowed)
         if log_probability == -inf:
-            raise ImpossibleEvidence(
-                f"the model gives probability zero to these values of {', '.join(fixed)}"
-            )
+            raise ZeroProbability(f"the model gives probability zero to these values of {', '.join(fixed)}")
         beliefs = []
         for clique, table in zip(small.cliques, tables, strict=True):
             belief = table * self.total
@@ -159,7 +157,7 @@ class MarkovRandomField:
         made: ten of them cost little more than one.
 
         Raises:
-            ImpossibleEvidence: no row can satisfy the predicate.
+            ZeroProbability: no row can satisfy the predicate.
             ValueError: for an unknown column, a code outside the domain, or a result or intermediate of more
                 than ``limit`` cells.
         """
@@ -167,7 +165,7 @@ class MarkovRandomField:
         checked(domain, columns, limit)
         field, allowed, log_probability = self._among(predicate, columns)
         if log_probability == -inf:
-            raise ImpossibleEvidence(f"no row can have these values of {', '.join(predicate)}")
+            raise ZeroProbability(f"no row can have these values of {', '.join(predicate)}")
         return self._embedded(columns, field.marginal(columns, limit=limit), allowed)
 
     def spanning(self, columns: Iterable[str]) -> MarkovRandomField:

@@ -24,7 +24,7 @@ import numpy as np
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import PublicCounts, PublicMarginal, PublicMarginals
 from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
-from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField
+from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
 from dpsynth.model.rounding import Codes, permuted, position_of
 from dpsynth.model.sampling import sample
 
@@ -179,7 +179,7 @@ def _redrawn(
             return None
         try:
             fresh = sample(model, gone.size, rng, given=given)
-        except ImpossibleEvidence:
+        except ZeroProbability:
             continue
         return {c: _put(v, gone, fresh[c]) for c, v in codes.items()}
     return None

@@ -47,7 +47,7 @@ def rare_groups(
     singles: Sequence[Observation],
     least: float,
     keep: Collection[str] = (),
-    evidence: Sequence[Observation] = (),
+    others: Sequence[Observation] = (),
     values: Mapping[str, int] | None = None,
     ordered: Mapping[str, Ordered] | None = None,
 ) -> Compression:
@@ -63,14 +63,14 @@ def rare_groups(
     Args:
         singles: one-way answers. A column without a noisy answer is not compressed.
         keep: columns that are not compressed.
-        evidence: one-way answers of earlier releases. A column's counts averaged with them have less noise,
+        others: more one-way answers. A column's counts averaged with them have less noise,
             and ``least`` falls in proportion, as the noise of columns measured together will.
         values: for some columns, the number of places that are values; the others are of missing cells.
         ordered: the grouping of columns of numbers and dates, where more values are rare
             (``rare_when_ordered``). A place of missing cells is rare by ``least`` everywhere.
     """
     found: dict[str, NDArray[np.intp]] = {}
-    known = pooled_counts([*singles, *evidence])
+    known = pooled_counts([*singles, *others])
     for m in singles:
         if len(m.clique) != 1 or m.variance == 0 or least <= 0:
             continue

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.factor import Array, spread, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
-from dpsynth.model.markov_random_field import ImpossibleEvidence, MarkovRandomField
+from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
 from dpsynth.model.rounding import (
     MOST_ROWS,
     Codes,
@@ -123,7 +123,7 @@ class Completion:
         """Messages by child clique, for int64[pieces] codes of each fixed column.
 
         Raises:
-            ImpossibleEvidence: a piece of evidence has probability zero.
+            ZeroProbability: a piece of evidence has probability zero.
         """
         found: dict[int, Message] = {}
         for edge in reversed(self._edges):
@@ -133,7 +133,7 @@ class Completion:
         root = self._tree.cliques[0]
         whole = set(root).issubset(self._fixed)
         if whole and not self._beliefs[0][tuple(values[c] for c in root)].all():
-            raise ImpossibleEvidence(f"the model gives probability zero to fixed values of {root}")
+            raise ZeroProbability(f"the model gives probability zero to fixed values of {root}")
         return found
 
     def _message(self, edge: Edge, values: Mapping[str, Codes], incoming: Sequence[Message]) -> Message:
@@ -160,7 +160,7 @@ class Completion:
             ratio = sum_in_order(weights, ("", *free), ("", *columns))
             peak = ratio.max(axis=tuple(range(1, ratio.ndim)), keepdims=True)
             if not peak.all():
-                raise ImpossibleEvidence(f"the model gives probability zero to fixed values of {scope}")
+                raise ZeroProbability(f"the model gives probability zero to fixed values of {scope}")
             parts.append(ratio / peak)
         return Message(piece, columns, np.concatenate(parts))
 
@@ -174,7 +174,7 @@ def at(table: Array, codes: Sequence[Codes], count: int) -> Array:
     return np.array(parts, dtype=np.float64, order="C", copy=not codes or None)
 
 
-_EVIDENCE_CELLS = 1 << 24
+_MESSAGE_CELLS = 1 << 24
 """Cells of messages about fixed values that are in memory at a time: 128 MB."""
 
 Fixed = Mapping[str, int | NDArray[np.integer]]
@@ -196,7 +196,7 @@ def sample(
             model's exact distribution given them, wherever they lie in the tree.
 
     Raises:
-        ImpossibleEvidence: the model gives probability zero to the values fixed in a row.
+        ZeroProbability: the model gives probability zero to the values fixed in a row.
         ValueError: for an unknown column, or codes of a wrong shape or outside the domain.
     """
     if rows < 0:
@@ -208,7 +208,7 @@ def sample(
     completion = Completion(model.tree, model.beliefs, tuple(fixed))
     which, first = ranked([(v, domain.sizes[c]) for c, v in fixed.items() if v.ndim], rows)
     distinct = {c: v[first] if v.ndim else np.broadcast_to(v, len(first)) for c, v in fixed.items()}
-    step = max(1, _EVIDENCE_CELLS // max(1, completion.cells()))
+    step = max(1, _MESSAGE_CELLS // max(1, completion.cells()))
     if len(first) <= step:
         drawn = _completed(model, completion, which, distinct, rng)
         return {c: drawn[c] for c in domain.columns}
@@ -255,7 +255,7 @@ def _completed(
                 drawn |= _extension(model, index, drawn, which, incoming, rng)
     except NoWeight:
         if fixed:
-            raise ImpossibleEvidence("the model gives probability zero to a row's fixed values") from None
+            raise ZeroProbability("the model gives probability zero to a row's fixed values") from None
         raise
     return drawn
 

@@ -172,15 +172,15 @@ def measure_all(
     If there are no cliques, the single columns are measured once more, so that nothing is left over. The
     cliques and answers that were measured ``before`` are part of the selection.
     """
-    earlier = tuple(c for c, _ in before), tuple(m for _, m in before)
+    measured = tuple(c for c, _ in before), tuple(m for _, m in before)
     if not cliques:
         columns = problem.values.columns
         parts = [Fraction(burden(door.measure, problem.values.cells((c,)))) for c in columns]
         singles = door.singles(columns, door.remaining, parts)
-        return Selection(*earlier, singles=tuple(m for m in singles if m is not None))
+        return Selection(*measured, singles=tuple(m for m in singles if m is not None))
     parts = cost_weights(problem, door.measure, cliques)
     answers = door.marginals(cliques, door.remaining, parts)
-    return Selection((*earlier[0], *cliques), (*earlier[1], *answers))
+    return Selection((*measured[0], *cliques), (*measured[1], *answers))
 
 
 _FARTHEST = 1 << 40

@@ -40,7 +40,6 @@ from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, 
 from dpsynth.strategy.second_round import (
     LATER,
     LEAST_OUTSIDE,
-    Measured,
     later_distances,
     pairs_would_tell,
     tree_cells,
@@ -252,7 +251,7 @@ class Auto:
         answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))
         fit = problem.refit(answers, problem.start, ROUGH, prior_rows=prior)
         weights = dict(zip(pairs.cliques, pairs.weights.tolist(), strict=True))
-        return with_pairs_beside(door, problem, Measured(selection, costs, fit), weights)
+        return with_pairs_beside(door, problem, selection, costs, fit, weights)
 
 
 STRATEGY: type[Strategy] = Auto

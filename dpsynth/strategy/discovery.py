@@ -350,18 +350,18 @@ def tree_cuts(
     column: Column,
     search: NumberSearch,
     ends: Ends,
-    earlier: Sequence[NoisyHistogram],
+    bounding: Sequence[NoisyHistogram],
     price: Fraction,
 ) -> Cuts:
     """Cuts of at most ``search.bins`` bins.
 
-    ``earlier`` has the answers that the ends follow from; none if the ends are public.
+    ``bounding`` has the answers that the ends follow from; none if the ends are public.
     """
-    answers = [*earlier]
+    answers = [*bounding]
     grid = _with_steps(round_cuts(ends[0], ends[1] + 1, COARSE), ends[1] + 1)
     cuts = (
-        np.union1d(earlier[-1].cuts, grid)
-        if earlier
+        np.union1d(bounding[-1].cuts, grid)
+        if bounding
         else within(*ends, _with_steps(magnitudes(), LARGEST), grid)
     )
     left = price
@@ -376,7 +376,7 @@ def tree_cuts(
             break
         cuts = finer
     counted = averaged(answers)
-    if earlier:
+    if bounding:
         counted = _clipped(counted, ends_by(answers, door.noise, search))
     return _merged(counted, search.bins)
 

@@ -133,15 +133,6 @@ def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """The tree's cliques, with the cost of each in the release's measure, and the model fitted to them."""
-
-    selection: Selection
-    costs: Sequence[float]
-    fit: Fit
-
-
-@dataclass(frozen=True, eq=False)
 class _Candidates:
     """Cliques that a round may measure.
 
@@ -155,33 +146,33 @@ class _Candidates:
     weights: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """Cliques that were measured already, each once: its cost so far, and its weighted cells."""
-
-    costs: Mapping[Clique, float]
-    burdens: Mapping[Clique, float]
-
-    def with_costs(self, costs: Mapping[Clique, float], burdens: Mapping[Clique, float]) -> _Known:
-        whole = {c: self.costs.get(c, 0.0) + costs.get(c, 0.0) for c in (*self.costs, *costs)}
-        return _Known(whole, {**burdens, **self.burdens})
+_Known = Mapping[Clique, tuple[float, float]]
+"""Cliques that were measured already, each once: its cost so far, and its weighted cells."""
 
 
 def with_pairs_beside(
-    door: Door, problem: Problem, tree: Measured, weights: Mapping[Clique, float]
+    door: Door,
+    problem: Problem,
+    selection: Selection,
+    costs: Sequence[float],
+    fit: Fit,
+    weights: Mapping[Clique, float],
 ) -> Selection:
     """The selection of a measured tree, with pairs and triples beside it; it spends all of the budget.
 
-    ``weights`` has each pair that counts.
+    The tree comes with the cost of each clique and the model fitted to them; ``weights`` has each pair that
+    counts.
     """
-    domain, selection = problem.domain, tree.selection
-    burdens = {c: TREE_COUNTS * domain.cells(c) * _mean_weight(c, weights) for c in selection.cliques}
-    known = _Known(dict(zip(selection.cliques, tree.costs, strict=True)), burdens)
+    domain = problem.domain
+    known: _Known = {
+        c: (cost, TREE_COUNTS * domain.cells(c) * _mean_weight(c, weights))
+        for c, cost in zip(selection.cliques, costs, strict=True)
+    }
     varied = (pair for pair in weights if min(domain.shape(pair)) > 1)
     pairs = sorted(varied, key=domain.cells)[:MOST_ASKED]
-    noisy, spread = door.errors(pairs, tree.fit.model, min(_for_distances(problem), door.remaining / 2))
+    noisy, spread = door.errors(pairs, fit.model, min(_for_distances(problem), door.remaining / 2))
     distances = np.maximum(noisy.astype(np.float64), spread / 2)
-    selection = replace(selection, fit=tree.fit, distances=dict(zip(pairs, distances.tolist(), strict=True)))
+    selection = replace(selection, fit=fit, distances=dict(zip(pairs, distances.tolist(), strict=True)))
     measured = (*selection.cliques, *problem.given)
     held = {frozenset(pair) for clique in measured for pair in combinations(clique, 2)}
     at = [i for i, pair in enumerate(pairs) if frozenset(pair) not in held]
@@ -196,7 +187,7 @@ def with_pairs_beside(
     selection, known = _round(door, problem, selection, known, found, door.remaining * (1 - later))
     if not later:
         return selection
-    estimates = _estimates(problem, tree.fit.model, selection)
+    estimates = _estimates(problem, fit.model, selection)
     triples = [*small, *_strongest(estimates, larger)]
     noisy, spread = door.errors(triples, estimates, min(_for_distances(problem), door.remaining / 2))
     of_each = np.array([_triple_weight(problem, c, weights) for c in triples])
@@ -225,9 +216,9 @@ def _round(
     worth = trade.gains(gaining, burdens, price) > 0
     chosen = [c for c, pays in zip(candidates.cliques, worth, strict=True) if pays]
     more = np.maximum(trade.costs(trade.burdens, price) - trade.known, 0.0)
-    repeated = {c: cost for c, cost in zip(known.costs, more.tolist(), strict=True) if cost > 0}
+    repeated = {c: cost for c, cost in zip(known, more.tolist(), strict=True) if cost > 0}
     if not chosen and not repeated:
-        repeated = dict(known.costs)
+        repeated = {c: cost for c, (cost, _) in known.items()}
     paid = {c: costs[c] for c in chosen} | repeated
     left = door.remaining if allowance >= door.remaining else allowance
     answers = door.marginals(list(paid), left, [Fraction(cost) for cost in paid.values()])
@@ -239,17 +230,20 @@ def _round(
         beside=(*selection.beside, *chosen),
     )
     burden_of = dict(zip(candidates.cliques, burdens.tolist(), strict=True))
-    return selection, known.with_costs(
-        {c: cost * part for c, cost in paid.items()}, {c: burden_of[c] for c in chosen}
-    )
+    after = dict(known)
+    for c, cost in paid.items():
+        before, of_cells = known[c] if c in known else (0.0, burden_of[c])
+        after[c] = before + cost * part, of_cells
+    return selection, after
 
 
 def _trade(door: Door, known: _Known, allowance: Fraction) -> Trade:
     power, budget = door.measure.error_power, float(allowance)
-    usual = Fraction(budget / max(len(known.costs), 1))
+    usual = Fraction(budget / max(len(known), 1))
     unit = max(door.cell_error(usual), 1e-6) * float(usual) ** power
-    costs = np.array(list(known.costs.values()), dtype=np.float64)
-    return Trade(unit, power, budget, costs, np.array([known.burdens[c] for c in known.costs]))
+    pairs = np.array(list(known.values()), dtype=np.float64).reshape(-1, 2)
+    costs, burdens = np.ascontiguousarray(pairs.T)
+    return Trade(unit, power, budget, costs, burdens)
 
 
 def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:

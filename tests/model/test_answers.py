@@ -9,7 +9,7 @@ import pytest
 from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.junction_tree import Edge, JunctionTree
-from dpsynth.model.markov_random_field import ImpossibleEvidence
+from dpsynth.model.markov_random_field import ZeroProbability
 
 
 @pytest.fixture(scope="module")
@@ -145,5 +145,5 @@ def test_a_question_that_makes_no_sense_is_refused(ask, complaint):
 
 
 def test_a_distribution_of_no_rows_is_refused():
-    with pytest.raises(ImpossibleEvidence, match="no row"):
+    with pytest.raises(ZeroProbability, match="no row"):
         line([1.0, 0.0, 1.0]).conditional(("a",), {"a": 1})

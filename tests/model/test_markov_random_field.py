@@ -10,7 +10,7 @@ from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.factor import spread, sum_in_order, sum_to
 from dpsynth.model.junction_tree import Edge, JunctionTree
-from dpsynth.model.markov_random_field import ImpossibleEvidence, restricted
+from dpsynth.model.markov_random_field import ZeroProbability, restricted
 from tests.model.calibrated import marginals
 
 
@@ -227,7 +227,7 @@ def test_impossible_evidence_is_refused_by_name(fields):
             pairs = zip(p.tree.cliques, model.beliefs, strict=True)
             if all(belief[tuple(fixed[c] for c in clique)] for clique, belief in pairs):
                 continue  # too improbable for the joint table, but not impossible
-            with pytest.raises(ImpossibleEvidence, match="probability zero"):
+            with pytest.raises(ZeroProbability, match="probability zero"):
                 model.given(fixed)
             refused += 1
     assert refused > 50

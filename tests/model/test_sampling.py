@@ -13,7 +13,7 @@ from dpsynth.columns.domain import Domain
 from dpsynth.model import MarkovRandomField, estimate, rounding, sample, sampling
 from dpsynth.model.factor import spread
 from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
-from dpsynth.model.markov_random_field import ImpossibleEvidence
+from dpsynth.model.markov_random_field import ZeroProbability
 from dpsynth.model.storage import load, save
 from dpsynth.strategy import strategy_of
 from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
@@ -244,7 +244,7 @@ def test_all_columns_may_be_fixed_and_none_may_be():
 
 
 def test_evidence_is_exact_when_it_is_worked_on_piece_by_piece(monkeypatch):
-    monkeypatch.setattr(sampling, "_EVIDENCE_CELLS", 40)
+    monkeypatch.setattr(sampling, "_MESSAGE_CELLS", 40)
     test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart()
 
 
@@ -263,7 +263,7 @@ def test_forward_sampling_that_ignores_evidence_from_below_is_caught(monkeypatch
     ],
 )
 def test_rows_fixed_to_something_impossible_are_refused(given):
-    with pytest.raises(ImpossibleEvidence, match="probability zero"):
+    with pytest.raises(ZeroProbability, match="probability zero"):
         sample(fork(), 3, np.random.default_rng(0), given=given)
 
 

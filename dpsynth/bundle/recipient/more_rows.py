@@ -37,7 +37,7 @@ from dpsynth.columns.expression import Call, Expression, Literal, Operand, Reade
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules.grids import true_rows
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.model import ImpossibleEvidence
+from dpsynth.model import ZeroProbability
 from dpsynth.statistics.grouped_counts import condition_of
 
 
@@ -123,7 +123,7 @@ def more_rows(
     allowed = _allowed(wish, source, bundle)
     try:
         conditional = source.given(allowed)
-    except ImpossibleEvidence:
+    except ZeroProbability:
         raise _nobody() from None
     if not number:
         return iter([source.table(0, np.random.default_rng(0))])
