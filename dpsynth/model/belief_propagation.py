@@ -284,11 +284,7 @@ class BeliefPropagation:
     """
 
     def __init__(self, tree: JunctionTree, scopes: Sequence[Clique], dtype: str = "float64") -> None:
-        """The layout of a tree for potentials over some columns each, in "float64" or "float32".
-
-        Raises:
-            ValueError: a scope lies in no clique of the tree.
-        """
+        """The layout for some scopes; ValueError if one lies in no clique of the tree."""
         self.tree = tree
         self._dtype = np.dtype(dtype)
         # Stands in for -inf, which a matrix product with zeros would turn into nan.
@@ -385,7 +381,7 @@ class BeliefPropagation:
         """The sum of each separator row, with the exponentiated potentials written into the part's beliefs.
 
         The log of a row's last sum is subtracted first, which keeps the sums within range unless the
-        potentials have moved far. Only then is each row's peak computed; sums that overflowed are not kept.
+        potentials have moved far; only then is each row's peak computed.
         """
         low, high = self._bounds
         for looked_up in (False, True):
@@ -448,8 +444,7 @@ class BeliefPropagation:
     def covary(self, directions: Sequence[Floats]) -> list[Floats]:
         """Covariances of each scope's cells with the sum of some functions, at the last calibration.
 
-        They are the derivative of the marginals along ``directions``, one flat finite array a scope. They
-        take one linear pass up and one down.
+        They are the derivative of the marginals along ``directions``, in one linear pass up and one down.
         """
         messages: dict[int, Floats] = {}
         for i in reversed(self._outwards):

@@ -152,8 +152,7 @@ LEAST_CELLS = 33
 def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict[Clique, Denoised]:
     """The posterior of each clique of several columns that has cells enough, about independent columns.
 
-    A release's own answers about one clique count together. Evidence has no posterior. The model's columns
-    must have about the right counts.
+    A release's own answers about one clique count together. Evidence has no posterior.
     """
     plain = (a for a in answers if _plain(a) and a.values.size >= LEAST_CELLS)
     return {
@@ -234,8 +233,7 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
 def _around(empty: Array, telling: Array, share: float, shape: tuple[int, ...]) -> Array:
     """The probability that each cell is empty, above the mean ``share``, by the cells around it.
 
-    A regression of the cells on the mean of those around them, each weighted by ``telling``; it is flat where
-    order means nothing. float64[cells].
+    A weighted regression of the cells on the mean of those around them, flat where order means nothing.
     """
     sums = []
     for values in (empty * telling, telling):

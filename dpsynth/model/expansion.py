@@ -96,10 +96,9 @@ class Expansion:
         return replace(measurement, values=values, summed=counts)
 
     def direct(self, answers: Iterable[Observation]) -> tuple[Observation, ...]:
-        """Answers over values: the one-way answers, and answers over the coarse domain, summed over groups.
+        """Answers over values: the one-way answers, and the others summed over all groups of each column.
 
-        A sum over all groups of a column is a sum over all of its values. So such a sum is an answer over the
-        columns without groups, with the noise of the summed cells.
+        That is a sum over all of its values too, with the noise of the summed cells.
         """
         return (*self.singles, *(self._without_groups(m) for m in answers))
 
@@ -149,8 +148,7 @@ class Expansion:
     def shares(self, column: str, other: Compression) -> Array:
         """Shares of a column's groups in each of its groups of another grouping, float64[others, groups].
 
-        In a column without groups each value is a group. Rows are spread in proportion to the smoothed noisy
-        counts of the values; each line sums to 1.
+        Rows are spread in proportion to the smoothed noisy counts of the values; each line sums to 1.
         """
         size = self.domain.sizes[column]
         alone = np.arange(size)

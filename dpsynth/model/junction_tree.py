@@ -86,8 +86,8 @@ class JunctionTree:
 def junction_tree(domain: Domain, cliques: Iterable[Clique]) -> JunctionTree:
     """A junction tree that holds every given clique and every column; errors as of ``Triangulation.of``.
 
-    It is made of the triangulation of fewest cells that is found (Koller and Friedman 2009, chapter 10). No
-    array of the size of the model is allocated.
+    It is that of fewest cells that is found (Koller and Friedman 2009, chapter 10). No large array is
+    allocated.
     """
     return JunctionTree.of(Triangulation.of(domain, cliques))
 
@@ -135,10 +135,7 @@ def _walked(
     roots: Iterable[int],
     rank: Callable[[int], Any],
 ) -> JunctionTree:
-    """The tree of linked cliques, depth first from each root that no earlier one reaches.
-
-    Roots after the first are linked to it. ``rank`` orders the neighbours of one clique.
-    """
+    """The tree of linked cliques, depth first, by rank, from each root that no earlier one reaches."""
     walked: list[Clique] = []
     edges: list[Edge] = []
     met: set[int] = set()
@@ -168,10 +165,7 @@ _GROWTH = 2
 
 
 def zeros_within(domain: Domain, measured: Iterable[Clique], zeros: Zeros, max_cells: int) -> Zeros:
-    """The structural zeros that a tree of at most ``max_cells`` cells has capacity for, smallest first.
-
-    It holds the measured cliques in any case.
-    """
+    """The structural zeros that a tree around the measured cliques has capacity for, smallest first."""
     cliques = list(measured)
     cells = Triangulation.of(domain, cliques).cells
     capacity = min(max_cells, max(_GROWTH * cells, _FREE))

@@ -44,10 +44,7 @@ class Target:
 
 
 def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tuple[Target, ...]:
-    """The targets of some measurements, one for each clique; public counts and totals are left out.
-
-    ``order`` is the rank of each column, which decides the order of the cells' axes.
-    """
+    """The targets of some measurements, axes by rank; public counts and totals are left out."""
     sums: dict[Clique, tuple[Array, float | Array]] = {}
     for m in measurements:
         if not m.clique or m.noise == "none":
@@ -149,10 +146,7 @@ class UnlikeSums:
         return np.asarray((pull - level[self._column]) / self._both)
 
     def join(self, means: Array, answers: Array) -> tuple[Array, NDArray[np.intp], Array]:
-        """The estimate by all answers, the positions of these targets' counts, and these counts.
-
-        ``means`` is the estimate by the other answers, ``answers`` those of all targets.
-        """
+        """The estimate by all answers, from that by the others; positions of these counts, and the counts."""
         means, noisy = np.append(means, 0.0), answers[self._cells]
         of_none = self._deviations(self._weight * means[self._at] + self._precision * noisy)
         pulled = self._weight_of_total * means[self._total]
@@ -175,18 +169,16 @@ _FEW = 4
 def _agreed(clique: Clique) -> list[Clique]:
     """The subsets of a clique on which answers are made to agree.
 
-    Any choice of subsets is valid: the answers of a real table agree on all of them, so they are never
-    projected away.
+    Any choice is valid: the answers of a real table agree on all of them, so they are never projected away.
     """
     return list(subsets(clique, None if len(clique) <= _FEW else 2))
 
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """Sources of the shared sums of one target: its cells, or some views of them (else None).
+    """Sources of the shared sums of one target: its cells, or views of them, all of which need ``needed``.
 
-    ``cells`` is their slice among all answers, ``place`` that among the sources of all targets, and
-    ``needed`` the sums that all views need.
+    ``cells`` is their slice among all answers, ``place`` that among the sources of all targets.
     """
 
     cells: slice
@@ -360,10 +352,7 @@ class LeastSquares:
     """Estimates of every marginal that lies inside a measured clique."""
 
     def __init__(self, domain: Domain, measurements: Sequence[Observation]) -> None:
-        """The residuals of full marginals; an exact public count has no error.
-
-        Marginals whose values have different variances are left out.
-        """
+        """The residuals of marginals whose values have one variance; an exact public count has no error."""
         self._domain = domain
         sums: dict[Clique, tuple[Array, float]] = {}
         exact: dict[Clique, Array] = {}

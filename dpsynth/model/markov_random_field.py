@@ -37,11 +37,7 @@ class ZeroProbability(ValueError):
 
 
 def allowed_codes(domain: Domain, predicate: Predicate) -> dict[str, NDArray[np.int64]]:
-    """The codes that a predicate allows, ascending, each once.
-
-    Raises:
-        ValueError: for an unknown column, a code outside the domain, or a mask of the wrong length.
-    """
+    """The codes that a predicate allows, ascending; ValueError for what the domain does not have."""
     found = {}
     for column, condition in predicate.items():
         if column not in domain.sizes:
@@ -83,18 +79,17 @@ class MarkovRandomField:
         return Routes(self.tree)
 
     def marginal(self, clique: Clique, *, limit: int = CELL_LIMIT) -> Array:
-        """Expected counts over any columns, axes in the clique's order, summing to ``total``.
-
-        Raises:
-            ValueError: the result or an intermediate would have more than ``limit`` cells.
-        """
+        """Expected counts over any columns, axes in the clique's order; errors as of ``marginals``."""
         return self.marginals([clique], limit=limit)[clique]
 
     def marginals(self, cliques: Iterable[Clique], *, limit: int = CELL_LIMIT) -> dict[Clique, Array]:
-        """Expected counts over many cliques, in the tree or not, by clique; float64.
+        """Expected counts over many cliques, in the tree or not, by clique; float64, summing to ``total``.
 
         Work that cliques share is done once: all pairs of d columns take one round of messages for each
-        column, not one elimination for each pair. Errors are those of ``marginal``.
+        column, not one elimination for each pair.
+
+        Raises:
+            ValueError: a result or an intermediate would have more than ``limit`` cells.
         """
         return marginals(self._routes, self.beliefs, cliques, limit)
 
@@ -129,21 +124,14 @@ class MarkovRandomField:
     def _among(
         self, predicate: Predicate, columns: Iterable[str] = ()
     ) -> tuple[MarkovRandomField, Mapping[str, NDArray[np.int64]], float]:
-        """The field given a predicate, over the smallest part of the tree around columns.
-
-        It has total 1, over the allowed codes; with these codes and the predicate's log-probability.
-        """
+        """The field of total 1 given a predicate, around some columns; allowed codes and log-probability."""
         allowed = allowed_codes(self.tree.domain, predicate)
         part = self.spanning({*allowed, *columns})
         tree, tables, log_probability = restricted(part.tree, part.beliefs, allowed)
         return MarkovRandomField(tree, tables, 1.0), allowed, log_probability
 
     def log_probability(self, predicate: Predicate) -> float:
-        """Natural log of the probability that a row satisfies a predicate; -inf if none does.
-
-        Raises:
-            ValueError: for an unknown column or a code outside the domain.
-        """
+        """Natural log of the probability of a predicate; ValueError if the domain does not have it."""
         return self._among(predicate)[2]
 
     def count(self, predicate: Predicate) -> float:
@@ -169,10 +157,7 @@ class MarkovRandomField:
         return self._embedded(columns, field.marginal(columns, limit=limit), allowed)
 
     def spanning(self, columns: Iterable[str]) -> MarkovRandomField:
-        """The field over the smallest part of the tree that holds some columns.
-
-        Its domain has these columns and those that connect them; its marginals are those of this field.
-        """
+        """The field over the smallest part of the tree that holds some columns, with the same marginals."""
         tree, origin = self._routes.span(columns)
         pairs = zip(tree.cliques, origin, strict=True)
         beliefs = tuple(sum_in_order(self.beliefs[i], self.tree.cliques[i], c) for c, i in pairs)

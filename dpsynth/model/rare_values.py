@@ -35,7 +35,7 @@ _ROUNDS = 3
 class Ordered:
     """The grouping of a column of numbers or dates, with all its rows by the noisy count.
 
-    It is ``wide`` if a place holds several values: then rows of its ends may lie far from all others.
+    If a place holds several values, rows of the ends may lie far from all others.
     """
 
     rows: float

@@ -107,10 +107,7 @@ class Wanted:
     def counts_of_values(
         self, model: MarkovRandomField, asked: Iterable[Clique] = ()
     ) -> dict[tuple[str, str], Array]:
-        """Counts of the measured pairs, without triples, over the values of groups.
-
-        The pairs of ``asked`` are measured too; the counts of these are the model's.
-        """
+        """Counts of measured pairs, and the model's of those of ``asked``, over the values of groups."""
         counts = {clique: some for clique, some in self.counts.items() if len(clique) == 2}
         for first, second in (pair for clique in asked for pair in combinations(clique, 2)):
             if (first, second) not in counts and (second, first) not in counts:

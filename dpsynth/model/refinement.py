@@ -291,10 +291,7 @@ class _Table:
         }
 
     def refine(self, batch: Places, columns: Places, rng: np.random.Generator) -> tuple[float, float]:
-        """Give a batch of rows other values, in random order in those of some columns that lower L most.
-
-        It returns by how much that lowers L, expected over the choice of the rows that move; and the scores.
-        """
+        """Give a batch of rows other values, columns in random order; the fall of L, and the scores."""
         some = self.codes[:, batch].astype(np.int64)
         work, yields = self.work[columns], self.yields[columns]
         anyway = bits(rng, len(columns)) % np.uint64(_ANYWAY) == 0
@@ -311,10 +308,7 @@ class _Table:
         return lowered, done
 
     def move(self, column: int, codes: Places, rng: np.random.Generator) -> float:
-        """Give some rows another value of a column, where that lowers L; by how much, as of ``refine``.
-
-        ``codes`` is a copy of rows of the table, int64[columns + 1, rows], which changes with the residuals.
-        """
+        """Give some rows, which change with the residuals, another value of a column; the fall of L."""
         own, size, old = self.own[column], self.sizes[column], codes[column]
         lines = own.base(codes)
         whole = self.residuals[self.starts[column] : self.starts[column + 1]].reshape(-1, size)
@@ -371,10 +365,9 @@ class _Table:
         return moves.some(chosen), best * slope / 2
 
     def _add(self, places: Places, moves: _Moves, cells: _Cells) -> Places:
-        """Move rows from their old cells to their new ones.
+        """Move rows from their old cells to their new ones: places of the old, then of the new ones.
 
-        ``places`` is int64[cliques, moves], the cell of each clique for a code of 0. The result has the
-        places of the old cells, then of the new ones, int64[2 * cliques * moves].
+        ``places`` is int64[cliques, moves], the cell of each clique for a code of 0.
         """
         where = np.empty((2, *places.shape), dtype=np.int64)
         for codes, found in zip((moves.old, moves.new), where, strict=True):

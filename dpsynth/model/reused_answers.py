@@ -173,10 +173,7 @@ class ReusedAnswers:
         before: Sequence[tuple[int, Answered]],
         public: Answered | None = None,
     ) -> ReusedAnswers:
-        """Reused answers weighted by the drift of single columns from ``singles``, those of this release.
-
-        Earlier periods come with their age in periods, at least 1; a public table is of other rows.
-        """
+        """Reused answers weighted by the drift of single columns; periods with their age, at least 1."""
         now = [*singles, *(m for a in same for m in a.singles)]
         found = drifts(now, [(periods, a.singles) for periods, a in before])
         earlier = tuple(zip(found, (a for _, a in before), strict=True))
@@ -250,10 +247,9 @@ class ReusedAnswers:
 def within(
     domain: Domain, cliques: Iterable[Clique], evidence: Sequence[Observation], max_cells: int
 ) -> tuple[Observation, ...]:
-    """The evidence that fits into the capacity of a junction tree beside some cliques, which have priority.
+    """The evidence, in order of priority, that fits into a junction tree beside some cliques.
 
-    The tree may have ``max_cells``, at most ``MOST_AFTER``, or as many cells as the cliques alone need. The
-    evidence is in order of priority.
+    The tree may have ``max_cells``, at most ``MOST_AFTER``, or as many cells as the cliques alone need.
     """
     given = list(cliques)
     kept: list[Observation] = []
@@ -273,10 +269,7 @@ def within(
 
 @dataclass(frozen=True, eq=False)
 class _Estimate:
-    """The estimate of now by one answer, in rows, with the variance of each cell by noise, and by drift.
-
-    Several answers have the drift in common.
-    """
+    """The estimate of now by one answer: variances of a cell by its noise, and by drift, which many share."""
 
     values: Array
     noise: float

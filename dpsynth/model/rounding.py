@@ -47,11 +47,7 @@ class NoWeight(ValueError):
 
 
 def bits(rng: np.random.Generator, count: int) -> Bits:
-    """Uniform 64-bit integers straight from the bit generator, whose stream numpy keeps stable.
-
-    Raises:
-        ValueError: the bit generator's words have 32 bits.
-    """
+    """Uniform 64-bit integers from the generator's raw stream, which numpy keeps; not of 32 bits."""
     if isinstance(rng.bit_generator, np.random.MT19937):
         raise ValueError("a generator with words of 64 bits is needed, such as PCG64; MT19937 has 32")
     return np.asarray(rng.bit_generator.random_raw(count), dtype=np.uint64)
@@ -65,11 +61,7 @@ def phases(rng: np.random.Generator, count: int) -> Bits:
 
 
 def cumulative(weights: Array) -> Bits:
-    """Cumulative distribution of each row of float64[groups, cells], in multiples of 2^-52; overwrites it.
-
-    Raises:
-        NoWeight: all weights of a row are zero.
-    """
+    """Cumulative distribution of each row, in multiples of 2^-52, in place; ``NoWeight`` without any."""
     cells = weights.shape[1]
     if cells < _SHORT:
         for cell in range(1, cells):
@@ -116,8 +108,8 @@ def rounded(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
 def shuffled(group: Codes, groups: int, rng: np.random.Generator) -> Codes:
     """Positions of all rows, ordered by ``group`` (below ``groups``) and at random within each group.
 
-    Stable sorts by the random bits of a row, then by its group, in digits of 8 or 16 bits: numpy sorts these
-    by radix, several times as fast as whole words. A stable order is unique, so every machine finds it.
+    Stable sorts by random bits, then by group, in digits of 8 or 16 bits: numpy sorts these by radix, several
+    times as fast as whole words. A stable order is unique, so every machine finds it.
     """
     rows = len(group)
     low = np.dtype("u1" if rows <= _FEW else "<u2")
@@ -189,11 +181,7 @@ def drawn_cells(
     weights_of: Callable[[Codes], Array],
     rng: np.random.Generator,
 ) -> Codes:
-    """A cell for each row, from its group's weights: as of ``distributions``, a fresh float64[groups, cells].
-
-    Raises:
-        NoWeight: a row's group has no cell of positive weight.
-    """
+    """A cell for each row, from its group's fresh float64[groups, cells]; ``NoWeight`` if it has none."""
     if groups > 4 * len(group):
         known, rank = np.unique(group, return_inverse=True)
         return drawn_cells(rank, len(known), cells, lambda some: weights_of(known[some]), rng)

@@ -50,10 +50,7 @@ _BLOCK = 1 << 19
 
 
 def ranked(keys: Sequence[tuple[Codes, int]], count: int) -> tuple[Codes, Codes]:
-    """Number of each combination of some keys, int64[count], and the first position of each combination.
-
-    Each key is int64[count], with an exclusive upper bound of its values.
-    """
+    """Number of each combination of some keys below their bounds, and the first position of each."""
     if not keys:
         return np.zeros(count, dtype=np.int64), np.zeros(1, dtype=np.int64)
     joined, bound = np.zeros(count, dtype=np.int64), 1
@@ -82,10 +79,7 @@ class Message:
     values: Array
 
     def given(self, pieces: Codes, known: Mapping[str, Codes]) -> tuple[Array, Clique]:
-        """The values for some pieces of evidence, at known codes of some of the columns.
-
-        They are float64[pieces, *sizes of the remaining columns], with the remaining columns.
-        """
+        """The values for some pieces at known codes, [pieces, *remaining columns]; and these columns."""
         first = [i for i, c in enumerate(self.columns) if c in known]
         rest = [i for i, c in enumerate(self.columns) if c not in known]
         arranged = self.values.transpose([0, *(i + 1 for i in first), *(i + 1 for i in rest)])
@@ -120,11 +114,7 @@ class Completion:
         return [m for m in here if not set(m.columns).issubset(known)]
 
     def messages(self, values: Mapping[str, Codes]) -> dict[int, Message]:
-        """Messages by child clique, for int64[pieces] codes of each fixed column.
-
-        Raises:
-            ZeroProbability: a piece of evidence has probability zero.
-        """
+        """Messages by child clique for codes of each piece; ``ZeroProbability`` if a piece has none."""
         found: dict[int, Message] = {}
         for edge in reversed(self._edges):
             message = self._message(edge, values, self.incoming(edge.child, found, ()))
@@ -166,10 +156,7 @@ class Completion:
 
 
 def at(table: Array, codes: Sequence[Codes], count: int) -> Array:
-    """The table's parts at some codes of its first axes, int64[count] each, as a new float64 array.
-
-    Without codes the whole table is repeated.
-    """
+    """The table's parts at codes of its first axes, a new float64 array; without codes, the table."""
     parts = table[tuple(codes)] if codes else np.broadcast_to(table, (count, *table.shape))
     return np.array(parts, dtype=np.float64, order="C", copy=not codes or None)
 
@@ -240,10 +227,7 @@ def _completed(
     fixed: Mapping[str, Codes],
     rng: np.random.Generator,
 ) -> dict[str, Codes]:
-    """Rows with all columns, drawn given the fixed codes of each row's piece of evidence, ``which``.
-
-    ``fixed`` has int64[pieces] codes of each fixed column.
-    """
+    """Rows with all columns, given int64[pieces] codes of fixed columns and the piece of each row."""
     messages = completion.messages(fixed)
     drawn = {column: codes[which] for column, codes in fixed.items()}
     try:

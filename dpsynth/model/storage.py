@@ -95,11 +95,7 @@ class Content:
     _members: Sequence[zipfile.ZipInfo]
 
     def arrays(self, promised: Sequence[Member]) -> tuple[AnyArray, ...]:
-        """The arrays, which must be those that the header promises, in their order.
-
-        Raises:
-            ModelFileError: they are others, or more, or fewer.
-        """
+        """The arrays, in order; ``ModelFileError`` if they are others than the header promises."""
         names = [f"{member.name}.npy" for member in promised]
         require(
             [m.filename for m in self._members] == names, "its arrays are not those that its header promises"
@@ -118,11 +114,7 @@ class Content:
 
 @contextmanager
 def opened(path: str | Path, what: str) -> Iterator[Content]:
-    """The content of a file that ``save_arrays`` wrote; ``what`` names it in words, such as "a model".
-
-    Raises:
-        ModelFileError: the file can't be opened, is damaged, or is refused while it is open.
-    """
+    """The content of a file that ``save_arrays`` wrote; ``ModelFileError`` if it is another file."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield _content(archive, Path(path).stat().st_size)

@@ -116,8 +116,7 @@ RULES = (FILL_BY_SEPARATOR, MIN_SEPARATOR, SEPARATOR_PER_PLACE, MIN_WEIGHT, WEIG
 class EliminationOrder:
     """Columns in the order of their elimination, with the cliques that arise.
 
-    ``later`` are each column's neighbours at its elimination, the rest of its clique; ``weights`` are the
-    cells of each clique, ``cells`` those of the maximal cliques together.
+    ``later`` are each column's neighbours at its elimination, and ``weights`` the cells of these cliques.
     """
 
     order: tuple[int, ...]
@@ -452,10 +451,7 @@ class EliminationTree:
     def renewed(
         self, region: Region, elimination: EliminationOrder, graph: tuple[int, ...] | None = None
     ) -> EliminationTree:
-        """The tree after a region was eliminated in another order.
-
-        ``graph`` is the new graph, if joining columns of the region changed it.
-        """
+        """The tree after a region was eliminated in another order, in a new graph if joining changed it."""
         later, parents = list(self.later), list(self.parents)
         place = {c: i for i, c in enumerate(elimination.order)}
         for column, near in zip(elimination.order, elimination.later, strict=True):
@@ -492,10 +488,7 @@ which a column may be drawn. Nearby values are as good."""
 def best_tree(
     graph: tuple[int, ...], sizes: Sizes, candidate: EliminationTree | None = None
 ) -> EliminationTree:
-    """The elimination tree of fewest cells that was found, then of the smallest largest clique.
-
-    It is no worse than ``candidate``, a tree of the same graph.
-    """
+    """The tree of fewest cells found, then of the smallest largest clique; no worse than ``candidate``."""
     near = dict(enumerate(graph))
     everything = (1 << len(graph)) - 1
     best, *others = RULES
@@ -556,11 +549,7 @@ _WIDE = 100
 
 @dataclass(frozen=True, eq=False)
 class Triangulation:
-    """A graph of columns, and an elimination order of it with its cliques.
-
-    Columns have numbers in table order. ``cells_as_a_whole`` are the cells when the whole graph was
-    triangulated last.
-    """
+    """A graph of columns, numbered in table order, and an elimination order of it with its cliques."""
 
     domain: Domain
     tree: EliminationTree

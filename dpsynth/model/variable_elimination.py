@@ -76,10 +76,7 @@ class Routes:
         return {k: frozenset(columns) for k, columns in found.items()}
 
     def meeting(self, wanted: frozenset[str], weights: Mapping[str, float]) -> int:
-        """The clique at which messages about the wanted columns meet: their weighted centre.
-
-        It lies in the smallest part of the tree that holds all of them.
-        """
+        """The clique at which messages about the wanted columns meet: their weighted centre."""
         index = self._top[max(sorted(wanted), key=lambda c: weights[c])] if wanted else 0
         while True:
             for neighbour, beyond in self.inputs(index, wanted).items():
@@ -92,10 +89,9 @@ class Routes:
                 return index
 
     def span(self, columns: Iterable[str]) -> tuple[JunctionTree, tuple[int, ...]]:
-        """The smallest part of the tree that holds some columns, as a tree over the columns that it needs.
+        """The smallest part of the tree that holds some columns, with those columns that connect them.
 
-        Its cliques keep the given columns and those that connect them; each comes with the clique of this
-        tree of which it is a part.
+        Each of its cliques comes with the clique of this tree of which it is a part.
         """
         wanted = frozenset(columns)
         origin = [self.meeting(wanted, dict.fromkeys(wanted, 1.0))]
@@ -139,11 +135,7 @@ Message = tuple[int, int, frozenset[str]]
 
 
 def checked(domain: Domain, clique: Clique, limit: int) -> None:
-    """Refuse a marginal with unknown or repeated columns, or with more cells than the limit.
-
-    Raises:
-        ValueError: for such a marginal; the message gives the reason.
-    """
+    """ValueError for a marginal with unknown or repeated columns, or with more cells than the limit."""
     unknown = [c for c in clique if c not in domain.sizes]
     if unknown:
         raise ValueError(f"the model has no column {unknown[0]!r}")
@@ -239,10 +231,7 @@ class VariableElimination:
             self._kept = 0
 
     def marginal(self, clique: Clique, weights: Mapping[str, float]) -> Array:
-        """The marginal of columns anywhere in the tree, axes in the clique's order.
-
-        Messages carry columns of less weight to those of more.
-        """
+        """The marginal of columns anywhere in the tree; messages carry columns of less weight."""
         wanted = frozenset(clique)
         root = self._routes.meeting(wanted, weights)
         incoming = self._routes.inputs(root, wanted)

@@ -100,10 +100,7 @@ class Aim:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
-        """The number of rounds if no price ever has to grow; mostly half of them are made.
-
-        A single column leaves nothing to choose: it is measured once more.
-        """
+        """The number of rounds if no price ever has to grow; a single column is measured once more."""
         rounds = most_rounds(measure, len(sizes))
         cells = most_cells(sizes.values())
         cliques = max(rounds // 2 + len(wanted), 1)
@@ -117,10 +114,6 @@ STRATEGY: type[Strategy] = Aim
 
 
 def _in_rounds(door: Door, problem: Problem) -> Selection:
-    """The selection of rounds that choose and measure until the budget is spent.
-
-    Wanted pairs are measured before the first round; a single column is measured once more.
-    """
     domain, total, wanted = problem.domain, door.remaining, problem.wanted
     columns = len(domain.columns)
     rounds = most_rounds(door.measure, columns)

@@ -90,10 +90,7 @@ class Trade:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The split of a budget among columns and cliques: the cost of each.
-
-    ``price`` is the decrease of the weighted error for a unit of the budget.
-    """
+    """The cost of each column and clique, and what a unit of the budget takes off the weighted error."""
 
     columns: Floats
     cliques: Floats
@@ -194,7 +191,7 @@ _FINEST = 1000
 def whole_weights(weights: Sequence[float] | NDArray[np.float64]) -> list[int]:
     """Weights as whole numbers, so that a weighted score has an exact sensitivity: the largest of them.
 
-    Equal weights become 1. Otherwise a weight becomes thousandths of the largest, and 0 only if it was 0.
+    Equal weights become 1; others become thousandths of the largest, and 0 only if they were 0.
     """
     given = np.asarray(weights, dtype=np.float64)
     most = given.max(initial=0.0)

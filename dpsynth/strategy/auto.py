@@ -338,10 +338,7 @@ def _picked(
 
 @dataclass(frozen=True, eq=False)
 class _Grown:
-    """The pairs of a tree, and the shares of the budget for them and for the columns.
-
-    The gains, in weighted rows, are those of the pairs, and of pairs that the bound excluded.
-    """
+    """The pairs of a tree, their shares, and gains in weighted rows: theirs, and those beyond the bound."""
 
     chosen: NDArray[np.intp]
     split: Split
@@ -408,10 +405,7 @@ def _tree(
 def _measured(
     door: Door, problem: Problem, pairs: Pairs, grown: _Grown, allowance: Fraction
 ) -> tuple[Selection, list[float]]:
-    """The selection of a tree, measured within an allowance, and the cost of each of its cliques.
-
-    Columns are measured again and pairs are measured, in part as blocks, each at its share.
-    """
+    """The selection of a tree and of columns, measured within an allowance; the cost of each clique."""
     last = allowance >= door.remaining
     chosen, split = grown.chosen.tolist(), grown.split
     costs = dict(zip([pairs.cliques[i] for i in chosen], split.cliques.tolist(), strict=True))

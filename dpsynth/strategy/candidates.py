@@ -33,10 +33,7 @@ class Forest:
     """
 
     def __init__(self, sizes: Sequence[int], given: Sequence[Sequence[int]] = (), cells: int = 0) -> None:
-        """The forest without pairs, beside given cliques.
-
-        ``cells`` are those of a junction tree of these cliques and of all columns in none of them.
-        """
+        """No pairs, beside given cliques; ``cells`` of a junction tree of these and of all other columns."""
         self._sizes = np.array(sizes, dtype=np.int64)
         self._alone = self._sizes.copy()
         self._component = np.arange(len(sizes))

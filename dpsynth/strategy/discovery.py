@@ -89,11 +89,7 @@ def codec_of(search: NumberSearch, cuts: Cuts) -> NumericCodec:
 
 
 def public_ends(search: NumberSearch) -> tuple[int, int]:
-    """First and last step between public ends.
-
-    Raises:
-        ValueError: the ends aren't public.
-    """
+    """First and last step between public ends; ValueError if they aren't public."""
     if search.low is None or search.high is None:
         raise ValueError("the ends of the column are still to be found")
     low, high = (Decimal(repr(float(end))).scaleb(search.decimals) for end in (search.low, search.high))
@@ -107,10 +103,7 @@ def magnitudes() -> Cuts:
 
 
 def round_cuts(low: int, high: int, most: int) -> Cuts:
-    """Steps strictly between two that are multiples of the least width with at most ``most`` parts.
-
-    The width is 1, 2 or 5 times a power of ten.
-    """
+    """Steps strictly between two, multiples of the least width (1, 2 or 5 times 10^k) with few parts."""
     width = next(w for w in _ROUND if w * most >= high - low)
     return np.arange((low // width + 1) * width, high, width, dtype=np.int64)
 
@@ -353,10 +346,7 @@ def tree_cuts(
     bounding: Sequence[NoisyHistogram],
     price: Fraction,
 ) -> Cuts:
-    """Cuts of at most ``search.bins`` bins.
-
-    ``bounding`` has the answers that the ends follow from; none if the ends are public.
-    """
+    """Cuts of at most ``search.bins`` bins; ``bounding`` are the answers that ends follow from, if any."""
     answers = [*bounding]
     grid = _with_steps(round_cuts(ends[0], ends[1] + 1, COARSE), ends[1] + 1)
     cuts = (
@@ -463,10 +453,7 @@ def private_values(
 
 
 def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fraction) -> TextCodec:
-    """Codec of the prefixes, in the order of the pattern's characters.
-
-    The search's limit allows all prefixes of the first length.
-    """
+    """Codec of the prefixes; the search's limit allows all prefixes of the first length."""
     positions, levels = alphabets(search.pattern), search.levels
     first = positions[: levels[0]]
     leaves = every_prefix(first, texts_of(first))

@@ -39,10 +39,7 @@ _SHARES = Shares(Fraction(2, 10), Fraction(2, 10), Fraction(6, 10))
 
 
 def degree(sizes: Sequence[int], useful: float) -> int:
-    """The largest number of parents with which the smallest family is useful; at least 1.
-
-    ``useful`` is the largest number of cells of a useful family.
-    """
+    """The largest number of parents, at least 1, with which the smallest family has useful cells only."""
     ascending, k = sorted(sizes), 1
     # Attaching d - v columns to any k of v, for v from 1 to d - 1, compares C(d + 1, k + 2) families.
     while (

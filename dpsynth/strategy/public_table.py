@@ -124,8 +124,7 @@ class PublicTable:
     def answered(self, columns: Sequence[Column]) -> Answered:
         """The counts of its rows, of every column that it has, and of pairs of these columns.
 
-        The numbers are exact. The sampling error of its rows is a part of the ``Drift`` from them to the rows
-        of another table. All columns have found cells.
+        They are exact; the sampling error of its rows is a part of the ``Drift`` to those of another table.
         """
         common = [c for c in columns if c.name in self.texts]
         domain, codes = domain_of(common), {c.name: self._codes(c) for c in common}

@@ -115,18 +115,12 @@ def _for_distances(problem: Problem) -> Fraction:
 
 
 def tree_cells(inside: float, outside: float) -> int:
-    """The largest number of cells of a tree with pairs beside it.
-
-    The gain inside is that of the pairs of a tree that is as large as the noise allows.
-    """
+    """The largest number of cells of a tree with pairs beside it."""
     return MOST_TREE_CELLS if outside <= LITTLE_OUTSIDE * inside else TREE_CELLS
 
 
 def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
-    """The tree's share of the budget: its part of all gain, within bounds.
-
-    It is less where more pairs may gain than is known.
-    """
+    """The tree's share of the budget: its part of all gain, within bounds; less if more pairs may gain."""
     part = inside / max(inside + outside, 1e-300)
     most = MOST_IF_UNKNOWN if unknown else MOST_TREE
     return min(max(Fraction(part).limit_denominator(100), LEAST_TREE), most)
@@ -204,10 +198,7 @@ def _round(
     candidates: _Candidates,
     allowance: Fraction,
 ) -> tuple[Selection, _Known]:
-    """The selection with what a round of measurements adds, and what is known after it.
-
-    An allowance goes to candidates of positive gain, and to cliques that were measured before.
-    """
+    """The selection with what a round measures within its allowance, and what is known after it."""
     cells = np.array([problem.domain.cells(c) for c in candidates.cliques], dtype=np.float64)
     gaining, burdens = candidates.distances * candidates.weights, DENOISED * cells * candidates.weights
     trade = _trade(door, known, allowance)

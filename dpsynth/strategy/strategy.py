@@ -59,10 +59,7 @@ class Problem:
         tolerance: float = 3e-3,
         prior_rows: float = 0.0,
     ) -> Fit:
-        """The fit of all answers so far (None for a lost one), started at another fit.
-
-        For the tolerance see ``model.FitOptions``, for the prior's rows ``model.estimate``.
-        """
+        """The fit of all answers so far, without lost ones, started at another fit."""
         measured = (m for m in answers if m is not None)
         known = [*self.singles, *self.earlier, *measured]
         options = FitOptions(tolerance=tolerance)
