@@ -134,6 +134,9 @@ def shared(
     return Split(costs[:d], costs[d:], float(bring.max()))
 
 
+MEASURED_A_COLUMN = Fraction(5, 2)
+"""Expected number of measured pairs for each column."""
+
 UNASKED = 1 / 16
 """Weight of a pair that the workload leaves out; the average pair has 1."""
 

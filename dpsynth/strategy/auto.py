@@ -35,7 +35,7 @@ from dpsynth.model import Triangulation, denoised_answers, posteriors
 from dpsynth.model.denoising import LEAST_CELLS as LEAST_DENOISED
 from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
-from dpsynth.strategy.allocation import Split, Trade, penalty, shared, whole_weights
+from dpsynth.strategy.allocation import MEASURED_A_COLUMN, Split, Trade, penalty, shared, whole_weights
 from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, with_blocks
 from dpsynth.strategy.second_round import (
     LATER,
@@ -131,9 +131,6 @@ class Pairs:
     def unasked(self) -> int:
         return max(0, len(self.cliques) - self.given.size - self.choices) if self.choices else 0
 
-
-MEASURED_A_COLUMN = Fraction(5, 2)
-"""Expected number of measured pairs for each column."""
 
 COLUMNS_COUNT = 3.0
 """Largest weight of a single column, relative to a pair. In all marginals of three columns it would be half

@@ -29,6 +29,7 @@ from dpsynth.model import Fit
 from dpsynth.model.measurement_file import Answered
 from dpsynth.model.reused_answers import MOST_BEFORE, ReusedAnswers, within
 from dpsynth.plan.questions import Door
+from dpsynth.strategy.allocation import MEASURED_A_COLUMN
 from dpsynth.strategy.strategy import Problem
 
 MOST_CELLS, MOST_PAIR = 20_000_000, 200_000
@@ -150,9 +151,6 @@ ASKED = 8
 PART = Fraction(1, 10)
 """The part of the structure budget that the test costs."""
 
-_MEASURED_A_COLUMN = Fraction(5, 2)
-"""Approximate number of pairs that a strategy measures for each column."""
-
 
 def with_public_relations(
     door: Door, problem: Problem, start: Fit, public: Sequence[Observation]
@@ -176,7 +174,7 @@ def with_public_relations(
     """
     if not public:
         return problem, ()
-    usual = (door.remaining - problem.structure) / (_MEASURED_A_COLUMN * len(problem.domain.columns))
+    usual = (door.remaining - problem.structure) / (MEASURED_A_COLUMN * len(problem.domain.columns))
     error = door.cell_error(usual) if problem.structure and usual > 0 else inf
     precise = [m for m in public if mean_absolute_error(m.noise, m.scale) <= error]
     used = within(problem.domain, problem.given, precise, min(problem.max_cells // 2, MOST_BEFORE))
