@@ -81,20 +81,17 @@ def drifts(
     earlier: Sequence[tuple[int, Sequence[Observation]]],
     shrinkage: float = 0.0,
 ) -> tuple[Drift, ...]:
-    """The drift from each earlier period, by the noisy counts of single columns.
+    """The drift from each earlier period, by its age (1 or more) and the noisy counts of single columns.
 
     With n rows now, n' then and r = n/n', counts y now and y' then, both noisy, the squares (y - r y')^2 sum
     over the cells of a column to the variance of both noises and a drift K n. Two samples of one population
     differ too: a difference of counts of mean m has a variance of (1 + r) m, so K is at least 1 + r. The rest
     of K is taken to grow with the time between the periods:
 
-        K = 1 + r + D x periods between,  D >= 0 fitted to all periods by weighted least squares.
+        K = 1 + r + D x periods between,  D >= 0 fitted to all periods by weighted least squares,
 
-    A marginal of m cells is taken to have the drift of a column, K n/m a cell.
-
-    Args:
-        earlier: each earlier period's age in periods, at least 1, with its total and one-way answers.
-        shrinkage: number of standard errors that are subtracted from the estimate of D.
+    less ``shrinkage`` standard errors. A marginal of m cells is taken to have the drift of a column, K n/m a
+    cell.
     """
     rows, counts = estimated_total(now), pooled_counts(now)
     ratios = [rows / estimated_total(then) for _, then in earlier]
@@ -212,12 +209,8 @@ class ReusedAnswers:
         """Joint evidence over the compressed domain of this release, in falling order of signal.
 
         Marginals that are no farther from independent columns than noise are left out, as are those beyond
-        the capacity of a junction tree of half of the bound and at most ``MOST_BEFORE`` cells.
-
-        Args:
-            expansion: the expansion of this release, with all evidence on single columns.
-            independent: the model of single columns alone, over groups.
-            max_cells: the bound of the model.
+        the capacity of a junction tree of half of the bound and at most ``MOST_BEFORE`` cells. The expansion
+        has all evidence on single columns, and ``independent`` is the model of these alone, over groups.
         """
         now = Drift(1.0, 0.0)
         same = [_rescaled(m, now, a.compression, expansion) for a in self.same for m in a.answers]
@@ -286,8 +279,7 @@ def _rescaled(
 ) -> tuple[Clique, _Estimate]:
     """An answer over other groups as an estimate over an expansion's groups, axes in table order.
 
-    Rows of a group are spread over its values by the one-way counts, whatever other columns hold, as in the
-    model of the release that merged them. All cells get their mean variance.
+    Rows of a group are spread over its values by the one-way counts. All cells get their mean variance.
     """
     values, variances = answer.values.astype(np.float64), answer.variances
     for axis, column in enumerate(answer.clique):

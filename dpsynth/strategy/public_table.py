@@ -160,17 +160,13 @@ def with_public_relations(
     Agreement in single columns does not show agreement in relations: a table whose columns were sorted one by
     one has the right columns and only wrong relations. So the noisy distances of the public table's most
     informative pairs are asked for twice: from the model with the public table, and from the model without
-    it. The public table is used unless the first sum exceeds the second by a standard deviation. For two sums
-    of ``ASKED`` distances a small part of the structure budget is enough, but for a small table; then the
-    public table is used. Without a public table nothing is asked, and the budget for measuring is not
-    touched.
+    it, which ``problem.start`` is. The public table is used unless the first sum exceeds the second by a
+    standard deviation. For two sums of ``ASKED`` distances a small part of the structure budget is enough,
+    but for a small table; then the public table is used. The budget for measuring is not touched.
 
     Counts less precise than the release's own measurements would be are left out. A strategy that chooses
-    nothing has no budget for the test: then all evidence is used, at its discount.
-
-    Args:
-        problem: the problem without the public table; its ``start`` holds everything else.
-        public: the public table's evidence, the most informative first.
+    nothing has no budget for the test: then all evidence is used, at its discount. The evidence has the most
+    informative first.
     """
     if not public:
         return problem, ()

@@ -71,8 +71,7 @@ class Selection:
     """The measurements of a strategy.
 
     Attributes:
-        cliques: the cliques that it measured, in the order asked.
-        answers: their measurements; None for one that was lost to an interruption.
+        cliques, answers: what it measured, in the order asked; None for an answer lost to an interruption.
         fit: its last fit of the singles and answers, from which the final one may start; or None.
         singles: one-way marginals that were measured again, over all values.
         prior: strength of the fit's shrinkage to independent columns, in rows as a share of all.
@@ -80,8 +79,8 @@ class Selection:
             too; the pipeline fills it in.
         public: the cliques among these that come from a public table; the pipeline fills it in.
         beside: measured cliques that the model doesn't hold; the synthetic table is refined to their answers.
-        distances: noisy distances of pairs from the model, in rows; for these pairs the table is kept near
-            the model the more, the smaller its distance.
+        distances: noisy distances of pairs from the model, in rows; the smaller, the more the table is kept
+            near the model.
     """
 
     cliques: tuple[Clique, ...]
