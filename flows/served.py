@@ -20,8 +20,6 @@ class Served:
 
     Attributes:
         config: the absolute path of its file.
-        spec: the checked config.
-        schedule: its schedule.
     """
 
     config: Path

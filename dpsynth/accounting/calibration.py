@@ -309,11 +309,7 @@ class Calibrated(Generic[E_co]):
 
 @dataclass(frozen=True)
 class CalibratedNoise(Calibrated[GaussianEvent | LaplaceEvent]):
-    """Noise of integers calibrated to a price.
-
-    Attributes:
-        noise: its kind.
-    """
+    """Noise of integers calibrated to a price."""
 
     noise: Noise
 

@@ -21,12 +21,7 @@ Calendar = Literal["day", "week", "month", "quarter", "year"]
 
 @dataclass(frozen=True)
 class PerPeriod:
-    """The periods into which the rows of a person fall, each a unit of its own.
-
-    Attributes:
-        column: the column of dates.
-        every: the length of a period.
-    """
+    """The periods into which the rows of a person fall, each a unit of its own."""
 
     column: str
     every: Calendar

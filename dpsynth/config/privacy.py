@@ -66,7 +66,6 @@ class Promise:
 
     Attributes:
         audience: its name; "" for a release that has one bundle.
-        epsilon: the loss by all that it sees.
         delta: None under pure epsilon-DP.
     """
 

@@ -26,7 +26,6 @@ class Composed:
     """One of several releases.
 
     Attributes:
-        cost: its cost.
         events: its answers; empty where only the cost is recorded, as while it is reserved.
     """
 
@@ -39,7 +38,6 @@ class Statement:
     """An accountant's guarantee for several releases together.
 
     Attributes:
-        accountant: the accountant.
         name: its name in words.
         epsilon: rounded up; None where the accountant has none.
         delta: the one asked for; that of "sequential" is the sum of the releases' own. The nearest float,

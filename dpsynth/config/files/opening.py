@@ -55,7 +55,6 @@ class ParquetPart:
     """A file of a table.
 
     Attributes:
-        path: the file.
         same: columns that the folders' names give, with the cell that all rows of the file have.
     """
 
