@@ -41,6 +41,11 @@ Table: TypeAlias = "pd.DataFrame | ArrowStream"
 Columns = Mapping[str, Mapping[str, object]]
 Number = int | float | Decimal
 
+NO_COLUMNS = (
+    "columns is missing: declare each column to use, such as columns={'age': {'type': 'integer', 'min': 0, "
+    "'max': 110}}. dpsynth.describe(table) guesses them, for review."
+)
+
 SHORT = {
     "epsilon": ("privacy", "epsilon"),
     "delta": ("privacy", "delta"),
@@ -109,10 +114,7 @@ def spec_of(keys: Mapping[str, object], path: str | Path | None = None) -> Spec:
     if isinstance(privacy, Mapping):
         values["privacy"] = _with_delta(privacy)
     if "columns" not in values:
-        raise ConfigError(
-            "columns is missing: declare each column to use, such as columns={'age': {'type': 'integer', "
-            "'min': 0, 'max': 110}}. dpsynth.describe(table) guesses them, for review."
-        )
+        raise ConfigError(NO_COLUMNS)
     return Spec.from_dict(values if path is None else {"source": {"path": str(path)}, **values})
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from dpsynth.api.releasing import held, note, released
+from dpsynth.api.releasing import NO_COLUMNS, held, note, released
 from dpsynth.bundle.recipient import open_bundle
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.pipeline.beginning import Request
@@ -180,10 +180,7 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
 
     def _declared(self, names: list[str]) -> Mapping[str, object]:
         if self.columns is None:
-            raise ConfigError(
-                "columns is missing: declare each column to use, such as columns={'age': {'type': 'integer', "
-                "'min': 0, 'max': 110}}. dpsynth.describe(table) guesses them, for review."
-            )
+            raise ConfigError(NO_COLUMNS)
         if isinstance(self.columns, Mapping) and isinstance(self.columns.get("type"), str):
             return dict.fromkeys(names, self.columns)
         return self.columns

@@ -490,6 +490,8 @@ def _guarantee(facts: Facts) -> str:
 
 def _questions(facts: Facts) -> str:
     """The questions that are asked of the table."""
+    from dpsynth.figures import listed
+
     by_step = {step["step"]: step["questions"] for step in facts["steps"]}
     searched = sum(number for step, number in by_step.items() if step.startswith("domain: "))
     asked = []
@@ -510,11 +512,7 @@ def _questions(facts: Facts) -> str:
     if "exam" in by_step:
         asked.append(f"{by_step['exam']} distances of the finished table, its exam")
     rows = "" if facts["rows_public"] else " The number of rows is private, and noisy too."
-    return f"Asked: {_listed(asked)}.{rows}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"Asked: {listed(asked)}.{rows}"
 
 
 def _ledger(ledger: Facts) -> str:
