@@ -69,12 +69,6 @@ class Amount:
         """Basic composition."""
         return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
 
-    def less(self, other: Amount) -> Amount:
-        """The rest of this amount less another, each figure at least 0."""
-        return Amount(
-            max(Fraction(0), self.epsilon - other.epsilon), max(Fraction(0), self.delta - other.delta)
-        )
-
     def within(self, cap: Amount) -> bool:
         return self.epsilon <= cap.epsilon and self.delta <= cap.delta
 

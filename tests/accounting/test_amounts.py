@@ -46,9 +46,7 @@ def test_a_negative_amount_is_refused(figures: tuple[Fraction, Fraction]) -> Non
         Amount(*figures)
 
 
-def test_the_rest_of_an_amount_is_never_below_nothing() -> None:
-    assert Amount(THREE, TWO).less(Amount(ONE, ONE)) == Amount(TWO, ONE)
-    assert Amount(ONE, TWO).less(Amount(THREE, THREE)) == Amount()
+def test_an_amount_of_which_nothing_is_said_is_nothing() -> None:
     assert Amount() == Amount(Fraction(0), Fraction(0))
 
 
