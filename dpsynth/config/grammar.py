@@ -85,19 +85,14 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
             *_RATE,
         )
     if privacy.delta is not None and privacy.delta >= privacy.sample_rate:
-        raise refused(
-            f"must be above privacy.delta, {privacy.delta}: the sample is asked at delta divided by it",
-            *_RATE,
-        )
+        words = f"must be above privacy.delta, {privacy.delta}: the sample is asked at delta divided by it"
+        raise refused(words, *_RATE)
     if spec.audiences:
-        raise refused(
-            "must be left out with audiences: a sample for several of them is not supported", *_RATE
-        )
+        words = "must be left out with audiences: a sample for several of them is not supported"
+        raise refused(words, *_RATE)
     if spec.reuse.same_period or spec.reuse.earlier_periods:
-        raise refused(
-            "must be left out with reuse: earlier answers are about other rows than those of a new sample",
-            *_RATE,
-        )
+        words = "must be left out with reuse: earlier answers are about other rows than those of a new sample"
+        raise refused(words, *_RATE)
     for key in ("public_table", "public_marginals"):
         if getattr(spec, key):
             raise refused(
@@ -110,22 +105,18 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
             raise refused(f"must be 0 with privacy.sample_rate: {why}", "privacy", "split", share)
     for column in columns.values():
         if isinstance(column.search, ValueSearch):
-            raise refused(
+            words = (
                 "must be false with privacy.sample_rate: finding values has a delta of its own, which is not "
-                "amplified together with the rest. List all values",
-                "columns",
-                column.name,
-                "open",
+                "amplified together with the rest. List all values"
             )
+            raise refused(words, "columns", column.name, "open")
     for i, statistic in enumerate(spec.publish.statistics):
         if statistic.kind not in KINDS or statistic.condition is not None:
-            raise refused(
+            words = (
                 f"is not supported with privacy.sample_rate, which has intervals for {' and '.join(KINDS)} "
-                "without a condition. dpsynth query answers other questions about counts from the bundle",
-                "publish",
-                "statistics",
-                i,
+                "without a condition. dpsynth query answers other questions about counts from the bundle"
             )
+            raise refused(words, "publish", "statistics", i)
 
 
 def check_layout(layout: Layout) -> None:
@@ -161,9 +152,8 @@ def _map_suits(derived: Derived, column: Column) -> None:
     keys = [key for key, _ in derived.map]
     unknown = next((key for key in keys if key not in values), None)
     if unknown is not None:
-        raise refused(
-            f"lists '{unknown}', which is no value of '{column.name}'{nearest(unknown, values)}", *path
-        )
+        words = f"lists '{unknown}', which is no value of '{column.name}'{nearest(unknown, values)}"
+        raise refused(words, *path)
     left_out = next((value for value in values if value not in keys), None)
     if left_out is not None and derived.other is None:
         raise refused(f"leaves out '{left_out}', a value of '{column.name}'; add it, or give other", *path)
@@ -193,9 +183,8 @@ def check_rules(written: Sequence[str], layout: Layout) -> Rules:
 def _unobeyed(numbers: tuple[int, ...], rules: Rules) -> Exception:
     advice = "Rows were tried that hold a value in every column, but those of which a rule says 'is missing'"
     if len(numbers) == 1:
-        return refused(
-            f"is obeyed by no row of the declared values that was found. {advice}", _SECTION, *numbers
-        )
+        words = f"is obeyed by no row of the declared values that was found. {advice}"
+        return refused(words, _SECTION, *numbers)
     if len(numbers) == 2:
         other, number = numbers
         words = f"and {_SECTION}[{other}], '{rules.written[other]}', leave no row of the declared values"
@@ -365,9 +354,8 @@ class Spec(Section):
         if values.get("trust") == "local":
             collection = COLLECTION.filled()
             if collection is None:
-                raise refused(
-                    "is not supported here: it needs the wing local, which is not installed", "trust"
-                )
+                words = "is not supported here: it needs the wing local, which is not installed"
+                raise refused(words, "trust")
             collection.refuse_central_keys({k: v for k, v in values.items() if not isinstance(v, InMemory)})
             return {"local": {}, **values, "source": InMemory()}
         if "local" in values:
@@ -376,12 +364,11 @@ class Spec(Section):
         source = values.get("source")
         queried = isinstance(source, dict) and source.get("query") is not None
         if queried and isinstance(ledger, dict) and not ledger.get("dataset"):
-            raise refused(
+            words = (
                 "is missing: the ledger knows the rows of a query by a name alone. Give them one, the same "
-                "for every query about the same people",
-                "ledger",
-                "dataset",
+                "for every query about the same people"
             )
+            raise refused(words, "ledger", "dataset")
         if isinstance(ledger, dict) and isinstance(source, InMemory):
             if "dataset" not in ledger:
                 raise refused(f"is missing: {NAMELESS}, such as dataset='visits'", "ledger", "dataset")
@@ -407,12 +394,11 @@ class Spec(Section):
         self._searches_checked(columns)
         self._period_checked()
         if self.source.totals and self.privacy.neighbours == "replace_one":
-            raise refused(
+            words = (
                 "must be left out with neighbours: replace_one, where the number of rows is public: how many "
-                "of them are totals is not. Take totals out of the table",
-                "source",
-                "totals",
+                "of them are totals is not. Take totals out of the table"
             )
+            raise refused(words, "source", "totals")
         unrepeated(self.constraints, "constraints")
         for pair in check_rules(self.constraints, layout).pairs:
             _countable(pair, columns, "constraints")
@@ -427,9 +413,8 @@ class Spec(Section):
 
     def _named_columns(self) -> Layout:
         if not self.columns:
-            raise refused(
-                "must declare at least one, such as age: {type: integer, min: 0, max: 110}", "columns"
-            )
+            words = "must declare at least one, such as age: {type: integer, min: 0, max: 110}"
+            raise refused(words, "columns")
         if len(self.columns) > MAX_COLUMNS:
             raise refused(f"must declare at most {MAX_COLUMNS:,} columns", "columns")
         for name in self.columns:
@@ -473,9 +458,8 @@ class Spec(Section):
         if self.publish.views:
             check = CHECK_OF_VIEWS.filled()
             if check is None:
-                raise refused(
-                    "asks for views, which need the wing proof; it is not installed here", "publish"
-                )
+                words = "asks for views, which need the wing proof; it is not installed here"
+                raise refused(words, "publish")
             check(self.publish, columns)
 
     def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:
@@ -531,38 +515,34 @@ class Spec(Section):
         searched = [column for column in columns.values() if column.search is not None]
         for column in searched:
             if isinstance(column.search, ValueSearch) and self.privacy.delta is None:
-                raise refused(
+                words = (
                     f"is missing: columns.{column.name}.open: true needs it, such as 1e-9, since no epsilon "
-                    "bounds the loss of a unit whose value nobody else has. Or list all values",
-                    "privacy",
-                    "delta",
+                    "bounds the loss of a unit whose value nobody else has. Or list all values"
                 )
+                raise refused(words, "privacy", "delta")
         for key in ("same_period", "earlier_periods"):
             if not getattr(self.reuse, key):
                 continue
             if self.audiences:
-                raise refused(
+                words = (
                     "must be false with audiences: an earlier release may have been for another audience, so "
-                    "a bundle could tell an audience more than its epsilon allows",
-                    "reuse",
-                    key,
+                    "a bundle could tell an audience more than its epsilon allows"
                 )
+                raise refused(words, "reuse", key)
             if searched:
-                raise refused(
+                words = (
                     f"must be false while something is to be found of a column ({searched[0].name}): "
                     "releases would not agree on its cells. What an earlier release found is public, and can "
-                    "be declared",
-                    "reuse",
-                    key,
+                    "be declared"
                 )
+                raise refused(words, "reuse", key)
             if self.privacy.max_rows_private:
-                raise refused(
+                words = (
                     "must be false with privacy.unit.max_rows: private: each release would use another "
                     "number of rows of a person. What an earlier release found is public, and can be given "
-                    "as max_rows",
-                    "reuse",
-                    key,
+                    "as max_rows"
                 )
+                raise refused(words, "reuse", key)
 
     def _period_checked(self) -> None:
         period = self.period
@@ -571,20 +551,17 @@ class Spec(Section):
                 raise refused("has no use without the key period", "reuse", "same_period")
             return
         if self.privacy.neighbours != "add_remove":
-            raise refused(
+            words = (
                 "must be add_remove with a period: how many rows fall in a period is private, and would not "
-                "stay the same when a unit is exchanged",
-                "privacy",
-                "neighbours",
+                "stay the same when a unit is exchanged"
             )
+            raise refused(words, "privacy", "neighbours")
         if self.privacy.protected.person == period.column:
             words = "must be another column than privacy.unit.column: a slice is of many persons"
             raise refused(words, "period", "column")
         if period.every == "value" and self.schedule is not None:
-            raise refused(
-                "has no use with period.every: value, whose values are named with --period one by one",
-                "schedule",
-            )
+            words = "has no use with period.every: value, whose values are named with --period one by one"
+            raise refused(words, "schedule")
 
     def _public_checked(self, columns: Mapping[str, Column]) -> None:
         private = self.source.path
@@ -605,10 +582,8 @@ class Spec(Section):
             )
         method = METHODS[self.structure.method]
         if not method.measures and public.columns == columns.keys():
-            raise refused(
-                f"covers every column, so structure.method {method.name} has nothing to ask",
-                "public_marginals",
-            )
+            words = f"covers every column, so structure.method {method.name} has nothing to ask"
+            raise refused(words, "public_marginals")
 
     @property
     def promises(self) -> tuple[Promise, ...]:

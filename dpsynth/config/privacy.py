@@ -119,27 +119,18 @@ def check_audiences(audiences: Mapping[str, Audience], epsilon: Decimal, delta: 
             raise refused(f"must be {most}", "audiences", name, "delta")
     for small, large in pairwise(promises_of(audiences, epsilon, delta)):
         if small.epsilon == large.epsilon:
-            raise refused(
-                f"must differ from that of {small.audience}: audiences of one epsilon are one audience",
-                "audiences",
-                large.audience,
-                "epsilon",
-            )
+            words = f"must differ from that of {small.audience}: audiences of one epsilon are one audience"
+            raise refused(words, "audiences", large.audience, "epsilon")
         if small.delta is not None and large.delta is not None and large.delta < small.delta:
-            raise refused(
-                f"must be at least that of {small.audience}, whose bundle this audience gets too",
-                "audiences",
-                large.audience,
-                "delta",
-            )
+            words = f"must be at least that of {small.audience}, whose bundle this audience gets too"
+            raise refused(words, "audiences", large.audience, "delta")
     most_epsilon = max(audience.epsilon for audience in audiences.values())
     if epsilon != most_epsilon:
-        raise refused(
+        words = (
             f"must be the largest of the audiences, {most_epsilon}, or left out: that is what all bundles "
-            "cost together",
-            "privacy",
-            "epsilon",
+            "cost together"
         )
+        raise refused(words, "privacy", "epsilon")
 
 
 Noise = Literal["gaussian", "laplace"]

@@ -165,9 +165,8 @@ def _marginal(spec: PublicMarginalSpec, columns: Mapping[str, Column], i: int) -
             raise refused(words, "public_marginals", i, "columns")
     cells = prod(column.size for column in members)
     if cells > MAX_CELLS:
-        raise refused(
-            f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", "public_marginals", i, "columns"
-        )
+        words = f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed"
+        raise refused(words, "public_marginals", i, "columns")
     counted, listed = spec.cells
     codes = [_codes(column, [texts[axis] for texts, _ in listed]) for axis, column in enumerate(members)]
     numbers = np.zeros([column.size for column in members])

@@ -157,10 +157,8 @@ class Structure(Section):
             listing = ", ".join(m.name for m in METHODS.values() if m.lists_cliques)
             raise refused(f"are for method: {listing} only; remove them, or use it", "cliques")
         if self.cliques is None and method.lists_cliques:
-            raise refused(
-                f"are missing: method {self.method} needs them, such as [[age, sex], [sex, income]]",
-                "cliques",
-            )
+            words = f"are missing: method {self.method} needs them, such as [[age, sex], [sex, income]]"
+            raise refused(words, "cliques")
         for i, clique in enumerate(self.cliques or ()):
             _two_or_more(clique, "cliques", i)
         unrepeated((frozenset(c) for c in self.cliques or ()), "cliques")
