@@ -107,13 +107,7 @@ _CELL_BYTES = 8
 
 @dataclass(frozen=True, eq=False)
 class Aggregated:
-    """The answers of a collection.
-
-    Attributes:
-        contract: the contract.
-        tally: the reports.
-        answers: the debiased answers.
-    """
+    """The contract, the reports and the debiased answers of a collection."""
 
     contract: Contract
     tally: Tally

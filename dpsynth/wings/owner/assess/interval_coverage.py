@@ -60,12 +60,7 @@ class ExactCounts:
 
 
 def exact_figures(real: CodedTable, asked: Asked) -> Numbers | None:
-    """The exact figures in the order of the published table; None where a rule cuts through bins.
-
-    Args:
-        real: the rows.
-        asked: the statistic.
-    """
+    """The exact figures in the order of the published table; None where a rule cuts through bins."""
     direct = ExactCounts(real)
     sources = Sources(real.columns, direct, direct)
     columns = sources.named
@@ -201,13 +196,7 @@ class _Compared:
 
 
 def interval_coverage(bundle: OwnedBundle, real: CodedTable, made: CodedTable) -> Coverages:
-    """The coverage of all published intervals, and of the exam's limits.
-
-    Args:
-        bundle: the release.
-        real: the rows that it used.
-        made: its synthetic table.
-    """
+    """The coverage of all published intervals, and of the exam's limits, by the rows that a release used."""
     compared, left_out = list[_Compared](), list[str]()
     for stated in bundle.facts.statistics:
         one = _compared(bundle, real, stated)

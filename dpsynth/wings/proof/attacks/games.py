@@ -122,13 +122,7 @@ class Played:
 
 
 def play(world: World, names: Sequence[str], games: int, rng: np.random.Generator) -> tuple[Played, ...]:
-    """The games of some attacks.
-
-    Args:
-        world: the world in which they are played.
-        names: words of ``ATTACKS``.
-        games: number of games of each.
-        rng: any generator.
+    """So many games of each attack, by its word in ``ATTACKS``.
 
     Raises:
         DpsynthError: the world has too few rows.

@@ -128,12 +128,7 @@ class Section:
 
 
 def page(world: World, played: Sequence[Played]) -> str:
-    """The page as HTML.
-
-    Args:
-        world: the world of the games.
-        played: the games.
-    """
+    """The page as HTML."""
     sections = [Section(one, tuple(_bar(world, s) for s in one.successes), _picture(one)) for one in played]
     return (
         environment("wings/proof")

@@ -77,10 +77,5 @@ def as_facts(audit: Audit) -> Mapping[str, object]:
 
 
 def page(audit: Audit, command: str) -> str:
-    """The page as HTML.
-
-    Args:
-        audit: the outcome.
-        command: the command that makes it again.
-    """
+    """The page as HTML, with the command that makes it again."""
     return _filled("audit.html.j2", audit, command=command)

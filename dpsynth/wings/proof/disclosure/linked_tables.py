@@ -104,13 +104,7 @@ def number_of_cells(cliques: Iterable[Sequence[str]], sizes: Mapping[str, int]) 
 def linked_tables(
     cliques: Iterable[Sequence[str]], sizes: Mapping[str, int], counted: Callable[[Clique], Counts]
 ) -> LinkedTables:
-    """The tables of some sets of columns, with all their margins.
-
-    Args:
-        cliques: the sets of columns.
-        sizes: number of codes of each column.
-        counted: the counts of a set of columns, in row-major order.
-    """
+    """The tables of some sets of columns, with all their margins; ``counted`` is in row-major order."""
     closed = margins_of(cliques, list(sizes))
     counts = [np.asarray(counted(clique), np.int64).reshape(-1) for clique in closed]
     return LinkedTables(sizes, closed, np.concatenate([np.zeros(0, np.int64), *counts]))

@@ -99,12 +99,7 @@ def _environment() -> Environment:
 
 
 def page(subject: Subject, facts: Facts) -> str:
-    """The page as HTML.
-
-    Args:
-        subject: what is explained.
-        facts: of ``explain.facts``, about it.
-    """
+    """The page of ``explain.facts`` as HTML."""
     return (
         _environment()
         .get_template("explain.html.j2")
