@@ -318,14 +318,6 @@ class MeanView:
         """True if noise has taken an estimate beyond its interval, which has possible figures alone."""
         return any(row.beyond for row in self.rows)
 
-    @property
-    def counted(self) -> bool:
-        return any(row.rows for row in self.rows)
-
-    @property
-    def head(self) -> str:
-        return "Mean" if self.statistic.kind == "mean" else "Estimate"
-
 
 def _number(row: Row, name: str) -> float | None:
     value = row.get(name)

@@ -163,20 +163,11 @@ class PairError:
     high: float
 
 
-class RelationsInWords:
-    """The bases of pairs in words."""
-
-    def __init__(self, relations: Basis) -> None:
-        self._relations = relations
-        self._paths = Paths((*relations.measured, *relations.public, *relations.earlier))
-
-    def of(self, one: str, other: str) -> tuple[str, str]:
-        """The basis of a pair, and what it means in words, with the columns between the two."""
-        found = self._relations.of((one, other))
-        path = self._paths.between(one, other) if found == "through others" else None
-        if path:
-            return found, f"not measured together: related through {listed(path)} only"
-        return found, MARKS[found][1]
+def relation_in_words(relations: Basis, paths: Paths, one: str, other: str) -> tuple[str, str]:
+    """The basis of a pair, and what it means in words, with the columns between the two."""
+    found = relations.of((one, other))
+    path = paths.between(one, other) if found == "through others" else None
+    return found, f"not measured together: related through {listed(path)} only" if path else MARKS[found][1]
 
 
 @dataclass(frozen=True)
@@ -247,11 +238,11 @@ def pair_view(
     verdict: Verdict = NO_VERDICT,
 ) -> PairView:
     """The matrix of all pairs of some columns, coloured by the verdict: the larger an error, the deeper."""
-    in_words = RelationsInWords(relations)
+    paths = Paths((*relations.measured, *relations.public, *relations.earlier))
     judged = {frozenset(pair.columns): pair.verdict for pair in verdict.pairs}
 
     def cell(one: str, other: str) -> PairCell:
-        basis, words = in_words.of(one, other)
+        basis, words = relation_in_words(relations, paths, one, other)
         error = errors.get(frozenset((one, other)))
         mark, found = MARKS[basis][0], judged.get(frozenset((one, other)))
         said = f"{one} and {other}: {f'{found}; ' if found else ''}{words}"

@@ -30,7 +30,7 @@ Invariant: post-processing. All of it is made from noisy distances and public fa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import log, pi, sqrt
 from typing import TYPE_CHECKING
@@ -126,7 +126,7 @@ class MeanError:
     """The mean error of some marginals, with its 95 % limits."""
 
     number: int
-    mean: float
+    mean_error: float
     low: float
     high: float
 
@@ -266,9 +266,7 @@ def distances_in(
 
 
 def _shown(error: MeanError | None) -> dict[str, float] | None:
-    if error is None:
-        return None
-    return {"number": error.number, "mean_error": error.mean, "low": error.low, "high": error.high}
+    return None if error is None else asdict(error)
 
 
 @dataclass(frozen=True, eq=False)

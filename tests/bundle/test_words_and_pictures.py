@@ -1,4 +1,5 @@
 from decimal import Decimal
+from functools import partial
 from itertools import combinations, pairwise
 from math import exp
 
@@ -13,10 +14,10 @@ from dpsynth.bundle.structure_tree import (
     Branch,
     PairError,
     Paths,
-    RelationsInWords,
     TreeClique,
     branches_of,
     pair_view,
+    relation_in_words,
 )
 from dpsynth.columns.domain import Domain
 from dpsynth.figures import guess_percent, number, odds_factor, rounded_up
@@ -73,15 +74,15 @@ def test_a_tree_of_a_fitted_model_has_every_measured_pair_and_joins_sets_by_what
 
 def test_every_pair_has_a_basis_in_words_and_an_error_where_it_was_examined():
     relations = Basis((("a", "b"), ("b", "c")), public=(("a", "d"),), earlier=(("e", "d"),))
-    in_words = RelationsInWords(relations)
-    assert [in_words.of("a", other)[0] for other in "bdce"] == [
+    in_words = partial(relation_in_words, relations, Paths((*relations.measured, ("a", "d"), ("e", "d"))))
+    assert [in_words("a", other)[0] for other in "bdce"] == [
         "measured",
         "public",
         "through others",
         "through others",
     ]
-    assert in_words.of("a", "c")[1] == "not measured together: related through b only"
-    assert in_words.of("a", "f")[0] == "independent" and in_words.of("d", "e")[0] == "earlier"
+    assert in_words("a", "c")[1] == "not measured together: related through b only"
+    assert in_words("a", "f")[0] == "independent" and in_words("d", "e")[0] == "earlier"
     plain = pair_view("abcdef", relations, {})
     assert sum(number for _, _, number in plain.legend) == 15 and not plain.examined
     errors = {frozenset("ab"): PairError(0.123, 0.1, 0.15)}
