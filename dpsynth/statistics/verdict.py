@@ -40,7 +40,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.figures import count, listed
-from dpsynth.statistics.cut_off import CutOff
+from dpsynth.statistics.cut_off import CutOff, percent
 from dpsynth.statistics.estimates import Z95
 from dpsynth.statistics.exam import Basis, Exam
 
@@ -246,7 +246,7 @@ class Judged:
     def _ruled(self, one: Judgement) -> Judgement:
         """A column that says how often rules changed it; what that did to its error is judged already."""
         share = self.changed.get(one.name, 0.0)
-        said = f"{one.why} Rules changed {_percent(share)} of it." if share >= _CHANGED else one.why
+        said = f"{one.why} Rules changed {percent(share)} of it." if share >= _CHANGED else one.why
         return replace(one, why=said, changed=share)
 
     def _column(self, column: Column, pairs: Sequence[_Pair]) -> Judgement:
@@ -258,7 +258,7 @@ class Judged:
         # No pair is nearer to the private table than its columns are.
         limits = [p.surely for p in pairs if p.surely is not None and column.name in p.judged.columns]
         if found.verdict == USES[1] and look.valued > UNUSABLE and min(limits, default=1.0) <= USABLE:
-            return replace(found, verdict="use", why=f"At most {_percent(min(limits))} of its rows are off.")
+            return replace(found, verdict="use", why=f"At most {percent(min(limits))} of its rows are off.")
         return found
 
     def _pairs(self) -> Iterator[_Pair]:
@@ -286,7 +286,7 @@ class Judged:
             found = "use"
         else:
             found = "with care"
-        why = f"{_percent(shown)} of the rows are off (standard error {_percent(error)}). {_HAD[basis]}"
+        why = f"{percent(shown)} of the rows are off (standard error {percent(error)}). {_HAD[basis]}"
         return _Pair(Judgement(pair, found, why, shown, basis), raw + _OVER * error)
 
     def _chance(self, pair: Clique) -> float:
@@ -439,27 +439,22 @@ class _Look:
         if self.beyond_noise > CONTRADICTION:
             return "don't use", (
                 "The table contradicts the column's own noisy counts: beyond all that noise explains, "
-                f"{_percent(self.beyond_noise)} of its rows are elsewhere."
+                f"{percent(self.beyond_noise)} of its rows are elsewhere."
             )
         if self.error > UNUSABLE:
             return (
                 "don't use",
-                f"Noise puts about {_percent(self.error)} of {whose} in the wrong value or bin.",
+                f"Noise puts about {percent(self.error)} of {whose} in the wrong value or bin.",
             )
         if self.beyond_noise:
             return "with care", (
-                f"The table is {_percent(self.beyond_noise)} off the column's own noisy counts, beyond what "
+                f"The table is {percent(self.beyond_noise)} off the column's own noisy counts, beyond what "
                 "noise explains."
             )
         if high <= USABLE:
-            return "use", f"At most {_percent(high)} of {whose} are off."
-        return "with care", f"Noise may put up to {_percent(high)} of {whose} in the wrong value or bin."
+            return "use", f"At most {percent(high)} of {whose} are off."
+        return "with care", f"Noise may put up to {percent(high)} of {whose} in the wrong value or bin."
 
 
 _MEAN = sqrt(2 / pi)
 """Mean size of a normal error, in standard deviations."""
-
-
-def _percent(share: float) -> str:
-    """A share in per cent, with a decimal below ten."""
-    return f"{100 * share:.1f} %" if share < UNUSABLE else f"{100 * share:.0f} %"
