@@ -30,9 +30,6 @@ class Served:
 def checked(configs: Sequence[Path]) -> list[Served]:
     """The configs, each under a name of its own.
 
-    Args:
-        configs: files, each with a key ``schedule``.
-
     Raises:
         ConfigError: a config can't be used, has no schedule, or has the name of another.
     """

@@ -38,7 +38,6 @@ def check_usable(address: str, instead: str) -> None:
     """Greet the server.
 
     Args:
-        address: address of its API.
         instead: advice for those who don't need it.
 
     Raises:
@@ -82,9 +81,6 @@ class Server:
 @contextmanager
 def running(port: int) -> Iterator[Server]:
     """Run a server; its database is Prefect's usual one, in PREFECT_HOME.
-
-    Args:
-        port: the port on which it listens.
 
     Raises:
         DpsynthError: the port is taken, or the server does not start.

@@ -496,9 +496,6 @@ class Ledger:
         force, with its own reason, changes nothing. The share of delta that is kept for approximate deltas
         stays as it is unless it is given.
 
-        Returns:
-            The account under the new cap.
-
         Raises:
             ConfigError: no reason is given, the dataset is unknown, its filter can't keep to such a cap, or
                 the ledger can't be used.
@@ -520,9 +517,6 @@ class Ledger:
         Releases so far count for a person as a change of ``most_rows`` rows from now on. Where nobody knows
         that number (None), they count as they did, and nothing is claimed of them for persons. The reason
         says how the number is known. The unit in force changes nothing.
-
-        Returns:
-            The account with the unit.
 
         Raises:
             ConfigError: no reason is given, the dataset is unknown, protects something else than rows, or has

@@ -75,11 +75,7 @@ def decoder_of(encoding: str, beginning: bytes) -> tuple[codecs.IncrementalDecod
 
 
 def likely_encoding(line: bytes) -> str:
-    """A guess of the encoding that a file is written in.
-
-    Args:
-        line: the file's bytes up to the first line feed.
-    """
+    """A guess of the encoding that a file is written in."""
     if line.startswith(tuple(_MARKS.values())):
         return "utf-16"
     if 3 * line.count(0) > len(line):
