@@ -28,7 +28,7 @@ import pandas as pd
 import dpsynth
 from dpsynth.config import Spec, compiled
 from dpsynth.pipeline.generating import fit_model, row_source, spread_over_values
-from dpsynth.pipeline.measured import Measured
+from dpsynth.pipeline.measuring import Measured
 from dpsynth.strategy.strategy import Selection
 from dpsynth.wings.local.aggregating import Aggregated, hold
 from dpsynth.wings.local.contract import Contract, contract_of

@@ -27,8 +27,7 @@ from dpsynth.bundle import Sources, compute_statistics
 from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, MemoryTable, Terms, load_rows
 from dpsynth.model import LeastSquares
-from dpsynth.pipeline.measured import Answers
-from dpsynth.pipeline.measuring import Stage, measure_statistics
+from dpsynth.pipeline.measuring import Answers, Stage, measure_statistics
 from dpsynth.plan.plan import make_plan
 from dpsynth.plan.spending import one_way_weights
 from dpsynth.strategy import strategy_of

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Compression
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, Measurement, OwnAnswer, PublicMarginals
-from dpsynth.columns.rules import Enforcement
+from dpsynth.columns.rules import Enforcement, enforcement_of
 from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.measurement_file import Answered
@@ -202,7 +203,6 @@ class Publication:
     reused: EarlierReleases | None = None
     unit_changed: tuple[str, ...] = ()
     found: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    constraints: tuple[Enforcement, ...] = ()
     public_table: FromElsewhere | None = None
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     nameless: Nameless | None = None
@@ -222,6 +222,11 @@ class Publication:
     signed_by: str | None = None
     sampled: SampledUnits | None = None
     audience: BundleAudience | None = None
+
+    @cached_property
+    def constraints(self) -> tuple[Enforcement, ...]:
+        """The rules that every synthetic row obeys, each with its enforcement."""
+        return enforcement_of(self.rows.rules, self.layout)
 
     @property
     def model(self) -> MarkovRandomField:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -383,17 +383,18 @@ class SyntheticTable:
         before, repairs = copy.deepcopy(rng), RuleRepairs()
         readings = [Reading(column) for column in source.layout.columns]
         coded, done, whole = CodedRows(None if writer is None else writer.folder.parent), 0, []
-        for rows in source.pieces(number, rng):
-            coded.add({reading.column.name: reading.codes(rows) for reading in readings})
-            if writer is not None:
-                writer.write(rows.table, rows.codes)
-            done += rows.table.num_rows
-            if isinstance(rows, RuledRows):
-                repairs = repairs.with_more(rows.repairs)
-            if number <= PIECE:
-                whole.append(rows.table)
-            columns = rows.table.num_columns
-            advanced(done, number)
+        with nullcontext() if writer is None else writer:
+            for rows in source.pieces(number, rng):
+                coded.add({reading.column.name: reading.codes(rows) for reading in readings})
+                if writer is not None:
+                    writer.write(rows.table, rows.codes)
+                done += rows.table.num_rows
+                if isinstance(rows, RuledRows):
+                    repairs = repairs.with_more(rows.repairs)
+                if number <= PIECE:
+                    whole.append(rows.table)
+                columns = rows.table.num_columns
+                advanced(done, number)
         files = TableFiles((), number) if writer is None else writer.written
         return cls(source, number, columns, coded, files, before, whole[0] if whole else None, repairs)
 

@@ -52,8 +52,9 @@ def run_plainly(config: Path, source: str | None, request: Request) -> Path:
     from dpsynth.pipeline.steps import lines_for_steps
 
     spec = _noted(load(config, source=source))
+    noticed = replace(request, notice=_unchecked(config, spec, request))
     with lines_for_steps():
-        done = run(spec, replace(request, notice=_unchecked(config, spec, request)), tell=_note)
+        done = run(spec, noticed, tell=_note)
     return done.folder
 
 

@@ -385,9 +385,10 @@ class IntegerColumn(Section):
     edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
+    @model_validator(mode="before")
     @classmethod
-    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
-        return _with_edges(values)
+    def _read(cls, values: object) -> object:
+        return values if isinstance(values, cls) else _with_edges(cls.known(values))
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -473,9 +474,10 @@ class NumberColumn(Section):
     edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
+    @model_validator(mode="before")
     @classmethod
-    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
-        return _with_edges(values)
+    def _read(cls, values: object) -> object:
+        return values if isinstance(values, cls) else _with_edges(cls.known(values))
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

@@ -75,10 +75,13 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys_only(cls, values: object) -> object:
-        if isinstance(values, cls):
-            return values
-        values = cls._written_out(values)
+    def _read(cls, values: object) -> object:
+        """A section with shorthands, or with defaults that depend on other keys, reads its values itself."""
+        return values if isinstance(values, cls) else cls.known(values)
+
+    @classmethod
+    def known(cls, values: object) -> dict[str, object]:
+        """A mapping whose keys are all known; others are refused."""
         known = list(cls.model_fields)
         if not isinstance(values, dict):
             found = "has no value" if values is None else "must be a mapping of keys to values"
@@ -87,17 +90,7 @@ class Section(BaseModel):
             if key not in known:
                 guess = nearest(key, known)
                 raise refused(f"is not a known key{guess}; the keys here are {', '.join(known)}", key)
-        return cls._completed(dict(values))
-
-    @classmethod
-    def _written_out(cls, values: object) -> object:
-        """The mapping that a shorthand stands for. A section without shorthands returns its argument."""
-        return values
-
-    @classmethod
-    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
-        """The mapping, filled in with defaults that depend on other keys."""
-        return values
+        return dict(values)
 
 
 JsonSchema = dict[str, object]

@@ -343,6 +343,11 @@ class Spec(Section):
             )
         return self.model_copy(update={"source": InMemory()})
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, values: object) -> object:
+        return values if isinstance(values, cls) else cls._completed(cls.known(values))
+
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         refuse_unreviewed(values.get("review", ()))
@@ -604,7 +609,7 @@ class Spec(Section):
                 f"delta {privacy.delta} is above {LOUD_DELTA}: it should be well below 1 divided by the "
                 "number of rows, or whole rows could be published within the guarantee."
             )
-        person = privacy.protected.person or ""
+        person = getattr(privacy.unit, "column", "")
         if person in self.columns and self.columns[person].type != "identifier":
             found.append(
                 f"'{person}' says whose row it is and is also among columns, so the synthetic "

@@ -388,10 +388,13 @@ class Privacy(Section):
         """The sample of units; None if all are asked."""
         return None if self.sample_rate is None else Sampling(Fraction(self.sample_rate))
 
+    @model_validator(mode="before")
     @classmethod
-    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
-        by_delta = "laplace" if values.get("delta") is None else "gaussian"
-        return {"noise": by_delta, **values}
+    def _read(cls, values: object) -> object:
+        if isinstance(values, cls):
+            return values
+        found = cls.known(values)
+        return {"noise": "laplace" if found.get("delta") is None else "gaussian", **found}
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -466,10 +469,14 @@ class Ledger(Section):
         "put back from an older copy, or edited. Make it with dpsynth ledger head. Left out: none.",
     )
 
+    @model_validator(mode="before")
     @classmethod
-    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
-        if "head" in values and values["head"] is None:
+    def _read(cls, values: object) -> object:
+        if isinstance(values, cls):
+            return values
+        found = cls.known(values)
+        if "head" in found and found["head"] is None:
             raise refused(EMPTY, "head")
-        if "other_people" in values and not values.get("dataset"):
+        if "other_people" in found and not found.get("dataset"):
             raise refused("needs dataset, the name of the account beside that of the source", "other_people")
-        return values
+        return found

@@ -36,6 +36,7 @@ class PublicTableSpec(TableFile):
         "protects them. Never the private table, nor a part of it."
     )
 
+    @model_validator(mode="before")
     @classmethod
     def _written_out(cls, values: object) -> object:
         return {"path": values} if isinstance(values, str) else values

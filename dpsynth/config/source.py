@@ -313,20 +313,24 @@ class TableFile(Section):
         "are not read.",
     )
 
+    @model_validator(mode="before")
     @classmethod
-    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
-        path = values.get("path")
+    def _read(cls, values: object) -> object:
+        if isinstance(values, cls):
+            return values
+        found = cls.known(values)
+        path = found.get("path")
         if isinstance(path, str):
-            values["path"] = as_path(path)
+            found["path"] = as_path(path)
             kind, compression, separator = named_form(path)
-            if values.get("format") is None:
-                values["format"] = kind
-            if values["format"] == "csv":
-                if values.get("compression") is None:
-                    values["compression"] = compression
+            if found.get("format") is None:
+                found["format"] = kind
+            if found["format"] == "csv":
+                if found.get("compression") is None:
+                    found["compression"] = compression
                 if separator != ",":
-                    values.setdefault("separator", separator)
-        return values
+                    found.setdefault("separator", separator)
+        return found
 
     def check_format(self) -> None:
         """Refuse a file of unknown format, and keys that its format has no use for."""
@@ -488,6 +492,7 @@ class Engine(Section):
         json_schema_extra={"default": "2 GB"},
     )
 
+    @model_validator(mode="before")
     @classmethod
     def _written_out(cls, values: object) -> object:
         for key in ("dask", "tls"):

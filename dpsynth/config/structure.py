@@ -146,6 +146,7 @@ class Structure(Section):
         "so many standard deviations of the noise planned for a cell of a marginal. 0: never.",
     )
 
+    @model_validator(mode="before")
     @classmethod
     def _written_out(cls, values: object) -> object:
         return {"method": values} if isinstance(values, str) else values

@@ -91,7 +91,6 @@ class PrivacyFilter:
         """Start after the questions that the journal has answered.
 
         Args:
-            terms: relation, unit, measure, budget and noise.
             journal: the journal of charges and answers; one with entries is replayed.
         """
         self._terms = terms
@@ -164,14 +163,7 @@ class PrivacyFilter:
         price: Fraction,
         bought_for: Callable[[Fraction], CalibratedNoise],
     ) -> tuple[Counts, CalibratedNoise]:
-        """Integers with noise, and that noise; asked again while lost, as ``_insist`` does.
-
-        Args:
-            question: public JSON values that identify the question.
-            exact: returns the exact integers.
-            price: the most that the answer may cost.
-            bought_for: the noise that a price buys for them.
-        """
+        """Integers with noise, and that noise; asked again while lost, as ``_insist`` does."""
 
         def ask(price: Fraction) -> tuple[Counts | Lost, CalibratedNoise]:
             bought = bought_for(price)

@@ -181,8 +181,6 @@ class DistanceQuestions(PrivacyFilter):
 
         Args:
             candidates: cliques to choose from, at least one.
-            estimates: public estimates of their marginals.
-            price: the most that the choice may cost.
             penalties: rows to take off each distance, at most 2^40; left out: none.
             weights: whole numbers from 0 to 2^20; left out: all 1.
 
@@ -218,14 +216,8 @@ class DistanceQuestions(PrivacyFilter):
         like any adaptive questions. Distances, and the digest of all candidates, are computed once.
 
         Args:
-            candidates: the candidates of ``choose``, the same for all choices.
-            estimates: the estimates of ``choose``, the same for all choices.
-            price: the most that each choice may cost.
-            most: number of choices to make.
             admissible: from the indices chosen so far to the candidates, bool[candidates], that may come
                 next; called once before each choice. Choosing ends if there are none.
-            penalties: the penalties of ``choose``, the same for all choices.
-            weights: the weights of ``choose``, the same for all choices.
 
         Returns:
             The indices of the chosen candidates, in the order of choice.
@@ -294,8 +286,6 @@ class DistanceQuestions(PrivacyFilter):
 
         Args:
             candidates: cliques; none cost nothing.
-            estimates: public estimates of their marginals.
-            price: the most that the answer may cost.
 
         Returns:
             int64[candidates], and the standard deviation of their noise in rows.
@@ -336,8 +326,6 @@ class DistanceQuestions(PrivacyFilter):
 
         Args:
             cliques: the marginals, at least one.
-            table: the finished table.
-            price: the most that the answer may cost.
 
         Returns:
             The distances; None if they were lost to an interruption. They stay paid for.

@@ -57,9 +57,7 @@ class DomainQuestions(PrivacyFilter):
         Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
         Args:
-            column: a column that keeps its texts.
             codec: the codec of public cells, which may follow from earlier answers.
-            price: the most that the answer may cost.
 
         Returns:
             int64[cells], and the standard deviation of the noise in rows.
@@ -99,10 +97,8 @@ class DomainQuestions(PrivacyFilter):
         bounded range 2 sum m_r/scale <= 2 l1/scale, from which the event's other costs follow.
 
         Args:
-            column: a numeric column that keeps its texts.
             cuts: float64[cuts], rising and public. The ends may be infinite.
             runs: for each, the first of its cuts and the one after its last; two may share an end.
-            price: the most that all choices together may cost.
 
         Returns:
             int64[runs], indices of cuts.
@@ -158,8 +154,6 @@ class DomainQuestions(PrivacyFilter):
         of its delta; for that a tenth is held back.
 
         Args:
-            column: a column that keeps its texts.
-            price: the most that the answer may cost.
             delta: probability, over all attempts, that may be spent on a unit's own values.
             known: public values, which are not selected.
 

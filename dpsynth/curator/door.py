@@ -42,8 +42,6 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
         """Open the door.
 
         Args:
-            table: the coded private rows.
-            terms: relation, unit, measure, budget and noise.
             journal: the journal of charges and answers; one with entries is replayed.
         """
         super().__init__(terms, journal)
@@ -124,7 +122,6 @@ class UnboundedCurator(PrivacyFilter):
         """Open the door.
 
         Args:
-            rows: the private rows, with the person of each.
             terms: the terms of a ``Curator``; the contribution bound in them is not used here.
             journal: the journal of charges and answers; the bounded curator continues it.
             key: secret bytes that decide which rows of a person are kept.
@@ -150,7 +147,6 @@ class UnboundedCurator(PrivacyFilter):
 
         Args:
             first: the least number of rows of each range, rising from 1; the last has no end.
-            price: the most that the answer may cost.
 
         Raises:
             BudgetRefused: nothing is left to pay with.

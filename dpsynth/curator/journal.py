@@ -262,9 +262,6 @@ class Journal:
 
         That is so if the ledger's current run wrote to this file, no run on record wrote to another, and the
         file has its mark and as many charges: it is no copy, and none was resumed or put back.
-
-        Args:
-            holder: the run that the ledger lets go on.
         """
         file = os.fstat(self._file.fileno()).st_ino
         runs, files = {run for run, _ in self.holders}, {number for _, number in self.holders}
@@ -310,8 +307,6 @@ class Journal:
         """Answer the next question: from the record if it is there, else charge, draw, record.
 
         Args:
-            question: public JSON values that identify the question.
-            event: the privacy loss of the answer.
             draw: computes the noisy answer; called at most once, after the charge is synced.
 
         Returns:

@@ -27,10 +27,9 @@ from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, codes_of, domain_of
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.layout import in_order
-from dpsynth.curator.counting import cores
 from dpsynth.curator.rows.cell_texts import Batch, distinct_cells, of_rows
 from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of
-from dpsynth.curator.table import PrivateTable, Texts, steps_in
+from dpsynth.curator.table import PrivateTable, Texts, cores, steps_in
 from dpsynth.curator.units import (
     Person,
     dates_written,
@@ -104,11 +103,7 @@ class LoadedRows:
         return len(held[0]) if held else 0
 
     def of_rows(self, kept: NDArray[np.bool_]) -> LoadedRows:
-        """Some of the rows, in their order; texts without any row left stay.
-
-        Args:
-            kept: bool[rows].
-        """
+        """Some of the rows, in their order; texts without any row left stay."""
         return replace(
             self,
             codes=rows_of(self.codes, kept, self.room),
@@ -202,12 +197,9 @@ def load_rows(
 
     Args:
         batches: cells by column, the person's and the slice's included where there are any.
-        columns: the public description of the table.
         neighbours: relation and unit; its ``nameless`` decides on rows without an id.
         key: secret bytes from which the code of each person follows.
         part: the slice that the release is about; None for all rows.
-        summed: names of the columns whose numbers are kept to be summed.
-        room: where the coded rows may lie.
     """
     coding = _Coding(columns, neighbours, key, part, summed)
     if neighbours.person is not None:
@@ -239,7 +231,6 @@ def joined(some: Sequence[LoadedRows], room: Room) -> LoadedRows:
 
     Args:
         some: rows of one coding, at least one.
-        room: where they may lie together.
     """
     first = some[0]
     # They are copied when contributions are bounded.
@@ -271,25 +262,12 @@ def load_table(
     key: bytes,
     part: Slice | None = None,
 ) -> PrivateTable:
-    """The private table: coded rows of the slice after contribution bounding.
-
-    Args:
-        batches: cells by column, the person's and the slice's included where there are any.
-        columns: the public description of the table.
-        neighbours: relation and unit; ``max_rows`` is enforced here, on the rows of the slice.
-        key: secret bytes that decide which rows of a person are kept.
-        part: the slice that the release is about; None for all rows.
-    """
+    """The private table: coded rows of the slice after contribution bounding."""
     return load_rows(batches, columns, neighbours, key, part).bounded(neighbours.max_rows, key)
 
 
 def rows_within(batch: Batch, part: Slice) -> dict[str, pa.Array]:
-    """The rows of a batch that lie in a slice.
-
-    Args:
-        batch: cells by column, the slice's among them.
-        part: the slice.
-    """
+    """The rows of a batch that lie in a slice."""
     inside = in_slice(batch[part.column], part)
     return of_rows(batch, inside)
 
@@ -324,9 +302,7 @@ def gathered(
 
     Args:
         batches: the distinct texts of each batch.
-        lengths: the number of rows of each batch.
         index: int32[rows], the text of each row among those of its batch.
-        room: where the index may lie.
     """
     each = (pa.array(np.arange(len(texts)), pa.int32()) for texts in batches)
     known = [pa.DictionaryArray.from_arrays(i, texts) for i, texts in zip(each, batches, strict=True)]

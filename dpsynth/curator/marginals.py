@@ -107,11 +107,6 @@ class CountQuestions(PrivacyFilter):
         Sensitivity: that of ``marginals``, over the whole domain.
         Distribution: that of ``marginals``.
         Cost: that of ``marginals``.
-
-        Args:
-            columns: names of columns.
-            allowance: the most that the answers may cost together, at most ``remaining``.
-            weights: a positive weight for each column, its part of the allowance; left out: equal.
         """
         return (self._ungrouped or self).marginals([(c,) for c in columns], allowance, weights)
 
@@ -134,10 +129,8 @@ class CountQuestions(PrivacyFilter):
         A question lost to an interruption stays paid for, and is asked again from the rest of the budget.
 
         Args:
-            column: a column of numbers that are kept to be summed.
             by: the columns of the groups; () for all rows.
             centring: offsets and limit, which may follow from earlier answers.
-            price: the most that the answer may cost.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
@@ -179,10 +172,8 @@ class CountQuestions(PrivacyFilter):
         A question lost to an interruption stays paid for, and is asked again from the rest of the budget.
 
         Args:
-            column: a column of numbers that are kept to be summed.
             by: the columns of the groups; () for all rows.
             pieces: the pieces, which may follow from earlier answers.
-            price: the most that the answer may cost.
 
         Raises:
             BudgetRefused: nothing is left to pay with.

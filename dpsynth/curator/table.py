@@ -6,6 +6,10 @@ parts of the rows: counts and bounded sums. Distances to estimates can't, as a s
 absolute value of a sum; so they follow from counts, in ``distances``. ``PrivateTable`` counts rows that lie
 in this process; the cluster wing has many of these, each with whoever holds a part of the rows.
 
+A pass over coded rows goes through them once, block by block, and makes all that is asked for of each block
+while its codes are in the processor's cache. Arrays' operations, ``bincount`` among them, release the
+interpreter's lock, so threads share the rows. Figures don't depend on the blocks or the number of threads.
+
 Invariant: figures are exact and private, the same integers whichever engine makes them; every code is inside
 the public domain. Texts are kept whole, so coding them later gives the same codes as coding on loading.
 Numbers of units add up over parts of the rows, as long as all rows of a unit are in one part.
@@ -13,7 +17,11 @@ Numbers of units add up over parts of the rows, as long as all rows of a unit ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
@@ -26,11 +34,99 @@ from numpy.typing import NDArray
 from dpsynth.columns.column import Column, codes_of, domain_of
 from dpsynth.columns.domain import Clique, Compression, Domain, cells_of
 from dpsynth.columns.sums import Centring, Pieces
-from dpsynth.curator.counting import added_up, counted
-from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, Room, looked_up, rows_of
+from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, Room, blocks, looked_up, rows_of
+from dpsynth.work_shares import telling
 
 Counts = NDArray[np.int64]
 Kind = TypeVar("Kind", bound=np.generic)
+
+
+Block = Callable[[slice], Sequence[Counts]]
+"""The figures of a block of rows."""
+
+LEAST_BLOCK, MOST_BLOCK = 1 << 16, 1 << 21
+"""Rows of a block: few enough for a processor's cache, unless there are more cells than rows."""
+CELLS_A_PASS = 1 << 22
+"""Largest number of cells that a thread adds up at once."""
+_PAYS = 1 << 19
+"""Rows times cliques from which more threads save more than they cost."""
+
+
+_allowed: ContextVar[int | None] = ContextVar("allowed", default=None)
+
+
+def cores() -> int:
+    """Number of processors that the caller may use."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(found, _allowed.get() or found)
+
+
+@contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Let whatever is counted within, by this thread, take so many processors at most."""
+    token = _allowed.set(threads)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def counted(
+    codes: Callable[[str, slice], NDArray[np.unsignedinteger]],
+    domain: Domain,
+    rows: int,
+    cliques: Sequence[Clique],
+) -> list[Counts]:
+    """Exact marginals of cliques, int64 of shape ``domain.shape(clique)``, in their order. Private.
+
+    Args:
+        codes: from a column and a range of rows to their codes.
+        cliques: any cliques; each costs its own part of a pass.
+    """
+    found: dict[Clique, Counts] = {}
+    tell = telling("counting", rows * len(set(cliques)))
+    # Alike in size: a clique of many cells wants large blocks, all others small ones.
+    for together in domain.batches(sorted(dict.fromkeys(cliques), key=domain.cells), CELLS_A_PASS):
+        sizes = [domain.cells(clique) for clique in together]
+
+        def figures(
+            block: slice, together: list[Clique] = together, sizes: list[int] = sizes
+        ) -> list[Counts]:
+            columns = {c: codes(c, block) for c in {c for clique in together for c in clique}}
+            long = block.stop - block.start
+            counts = [
+                np.bincount(cells_of(columns, domain, clique, long), minlength=size)
+                for clique, size in zip(together, sizes, strict=True)
+            ]
+            tell(long * len(together))
+            return counts
+
+        sums = added_up(figures, rows, sizes)
+        found |= {c: s.reshape(domain.shape(c)) for c, s in zip(together, sums, strict=True)}
+    return [found[clique] for clique in cliques]
+
+
+def added_up(figures: Block, rows: int, sizes: Sequence[int]) -> list[Counts]:
+    """Sums of the figures of all blocks of rows.
+
+    Args:
+        figures: from a range of rows to as many arrays int64[cells] as there are sizes.
+    """
+    long = min(max(LEAST_BLOCK, 2 * max(sizes, default=0)), MOST_BLOCK)
+    threads = min(cores(), -(-rows // long)) if rows * len(sizes) >= _PAYS else 1
+
+    def share(thread: int) -> list[Counts]:
+        sums = [np.zeros(size, dtype=np.int64) for size in sizes]
+        for block in blocks(rows, long, thread, threads):
+            for total, part in zip(sums, figures(block), strict=True):
+                np.add(total, part, out=total)
+        return sums
+
+    if threads <= 1:
+        return share(0)
+    with ThreadPoolExecutor(threads, "dpsynth-count") as pool:
+        shares = list(pool.map(share, range(threads)))
+    return [np.sum(parts, axis=0) for parts in zip(*shares, strict=True)]
 
 
 class Engine(Protocol):

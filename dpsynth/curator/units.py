@@ -293,7 +293,6 @@ class UnitSample:
 
         Args:
             start: the place of the first of them in the file, from 0.
-            number: number of rows.
         """
         if not number:
             return np.zeros(0, np.bool_)

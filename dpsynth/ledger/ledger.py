@@ -36,7 +36,7 @@ from sqlalchemy import Connection
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import Cost, charge
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.ledger import contents
 from dpsynth.ledger import store as tables
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, Table, dataset_of, first_balance
@@ -420,6 +420,19 @@ class Ledger:
             raise damaged(self.name, f"row {last.number}: it can't be read") from error
         if said != holder:
             raise taken_over(release_id, contents.state_after(last))
+
+    def fence(self, release_id: str, holder: str) -> None:
+        """As ``check_holder``, before a charge: nothing is asked while the ledger can't be read.
+
+        Raises:
+            Interrupted: the ledger can't be read.
+        """
+        try:
+            self.check_holder(release_id, holder)
+        except ConfigError as error:
+            raise Interrupted(
+                f"{error} Nothing is asked of the table unless the ledger says that no other run went on."
+            ) from None
 
     def settle(
         self,

@@ -56,23 +56,8 @@ class Expansion:
 
     @property
     def cells(self) -> int:
-        return sum(self._cells(column) for column in self.compression.groups)
-
-    def _cells(self, column: str) -> int:
-        return self.coarse.sizes[column] * self.domain.sizes[column]
-
-    def within(self, cells: int) -> Expansion:
-        """The expansion of as many columns as fit in so many cells; columns of fewest cells come first."""
-        kept: dict[str, NDArray[np.integer]] = {}
-        for column in sorted(self.compression.groups, key=self._cells):
-            cells -= self._cells(column)
-            if cells >= 0:
-                kept[column] = self.compression.groups[column]
-        return (
-            self
-            if len(kept) == len(self.compression.groups)
-            else replace(self, compression=Compression(kept))
-        )
+        """Additional cells of the expanded model: groups times values of each column."""
+        return sum(self.compression.cells(self.domain).values())
 
     @cached_property
     def names(self) -> dict[str, str]:

@@ -171,6 +171,8 @@ class ReusedAnswers:
         public: Answered | None = None,
     ) -> ReusedAnswers:
         """Reused answers weighted by the drift of single columns; periods with their age, at least 1."""
+        if not (same or before or public):
+            return cls(domain)
         now = [*singles, *(m for a in same for m in a.singles)]
         found = drifts(now, [(periods, a.singles) for periods, a in before])
         earlier = tuple(zip(found, (a for _, a in before), strict=True))

@@ -6,6 +6,7 @@ second run shows the existing bundle.
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dpsynth.accounting.slices import Slice
 from dpsynth.config import CompiledSpec, Spec
-from dpsynth.curator.journal import Fence, Journal
+from dpsynth.curator.journal import Journal
 from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError, TakenOver
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
 from dpsynth.ledger.refusals import taken_over
@@ -131,7 +132,8 @@ def check_beginning(spec: Spec, request: Request) -> None:
         return
     occasion = occasion_of(spec, now, request.period)
     # An orchestrator that has not started has no vault yet; the release itself accepts the source later.
-    _check_new(inputs, ledger.read(), occasion, _new_id(now), opens=not is_locked(spec.source))
+    folder, opens = request.outputs / spec.release, not is_locked(spec.source)
+    _check_new(inputs, ledger.read(), occasion, _new_id(now), folder, opens=opens)
 
 
 def _new_id(now: datetime) -> str:
@@ -173,10 +175,8 @@ def _new(
     release_id, holder = _new_id(now), secrets.token_hex(16)
     if request.rehearsal:
         release_id = f"rehearsal-{release_id}"
-    wanted = _check_new(inputs, known, occasion, release_id)
-    if wanted is not None:
-        for hint in known.hints(wanted, folder):
-            tell(hint)
+    for hint in _check_new(inputs, known, occasion, release_id, folder):
+        tell(hint)
     reused = _reused(inputs, request, occasion, account, tell)
     header = _header(inputs, occasion, reused, release_id, now) | {"ledger": known.name}
     if account is not None and account.changed is not None:
@@ -193,19 +193,20 @@ def _new(
 
 
 def _check_new(
-    inputs: Inputs, known: Reading, occasion: Occasion, release_id: str, *, opens: bool = True
-) -> Reservation | None:
-    """Accept the source of a release that the ledger would take; its reservation, unless there is one."""
+    inputs: Inputs, known: Reading, occasion: Occasion, release_id: str, folder: Path, *, opens: bool = True
+) -> list[str]:
+    """Accept the source of a release that the ledger would take; what its owner may not expect of it."""
     wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
+    hints = list(known.hints(wanted, folder))
     if known.foreseen(wanted) is not None:
-        return None
+        return []
     try:
         if opens:
             accept_source(inputs, occasion)
             accept_engine(inputs)
     except SourceError as error:
         raise SourceError(f"{error} {UNCHARGED}") from None
-    return wanted
+    return hints
 
 
 def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begun, tell: Tell) -> ReleaseRun:
@@ -232,7 +233,7 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
         raise
     name = entry.release_id
     journal.sealed = entry.state == "closed"
-    journal.fence = _fence(ledger, name, holder)
+    journal.fence = functools.partial(ledger.fence, name, holder)
     partial = partial_of(folder, name)
     by_id = request.resume is not None
     final = folder / name
@@ -249,20 +250,6 @@ def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> Non
             f"{error} Whether release {release_id} may go on here can't be told until the ledger is back. "
             f"Nothing was read. Go on with: --resume {release_id}"
         ) from None
-
-
-def _fence(ledger: Ledger, release_id: str, holder: str) -> Fence:
-    """A check, made before each charge, that a run still holds its release."""
-
-    def check() -> None:
-        try:
-            ledger.check_holder(release_id, holder)
-        except ConfigError as error:
-            raise Interrupted(
-                f"{error} Nothing is asked of the table unless the ledger says that no other run went on."
-            ) from None
-
-    return check
 
 
 def _reused(

@@ -54,7 +54,6 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
     """The forecast as plain JSON values.
 
     Args:
-        spec: the checked config.
         rows: the number of rows of the table, public or assumed; None: errors are in rows alone.
         share: the share of the rows that noise may move in a column, for the epsilon that it needs.
 

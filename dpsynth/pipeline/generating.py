@@ -37,7 +37,7 @@ from dpsynth.model import (
     zeros_within,
 )
 from dpsynth.model.junction_tree import Zeros
-from dpsynth.pipeline.measured import Measured
+from dpsynth.pipeline.measuring import Measured
 from dpsynth.pipeline.steps import advanced
 from dpsynth.statistics.estimates import Unbiased
 from dpsynth.statistics.exam import Exam
@@ -161,9 +161,7 @@ def tabulate(
     Answers about other periods don't count as measured.
 
     Args:
-        rng: generator of this post-processing step.
         unbiased: estimates from the answers alone; left out, least squares of all answers.
-        exam: the measured errors of the synthetic table, if there are any.
     """
     requests, measured = compiled.spec.publish.statistics, fitted.measured
     direct = unbiased or fitted.direct
@@ -218,7 +216,6 @@ def sample_rows(
     Args:
         public: the public folder of the partial bundle, which is made anew with the table's files; None if
             the bundle is published already.
-        rng: generator of this post-processing step.
     """
     publish, asked, sampling = (
         compiled.spec.publish,
@@ -231,5 +228,5 @@ def sample_rows(
         return SyntheticTable.drawn(source, number, rng, advanced)
     shutil.rmtree(public, ignore_errors=True)
     public.mkdir()
-    with TableWriter(public, fitted.layout, publish.formats, publish.rows_a_file) as writer:
-        return SyntheticTable.drawn(source, number, rng, advanced, writer)
+    writer = TableWriter(public, fitted.layout, publish.formats, publish.rows_a_file)
+    return SyntheticTable.drawn(source, number, rng, advanced, writer)

@@ -22,11 +22,9 @@ from dpsynth.bundle.publication import BundleAudience, Views
 from dpsynth.bundle.row_files import SyntheticTable
 from dpsynth.columns.finished_table import CodedRows
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.rules import enforcement_of
 from dpsynth.config.publish import Publish
 from dpsynth.pipeline.generating import FittedModel, row_source, sampled_units
 from dpsynth.pipeline.inputs import Inputs
-from dpsynth.pipeline.measured import EarlierTiers
 from dpsynth.pipeline.release_run import ReleaseRun, alone_in, charges
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import Tell
@@ -97,7 +95,10 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
     fitted, measured, table = synthesis.fitted, synthesis.fitted.measured, synthesis.table
     answers, selection = measured.answers, measured.selection
     together = tuple(dict.fromkeys(m.clique for m in selection.earlier if m.clique not in selection.public))
-    use = answers.use_of(inputs.public_table)
+    public = inputs.public_table
+    use = None if public is None else public.use(answers.evidence, answers.rows)
+    epsilons = {tier.audience: float_up(tier.epsilon) for tier in plan.tiers}
+    audience = BundleAudience(plan.tier.audience, epsilons, answers.tiers.joint)
     return Publication(
         release=inputs.spec.release,
         release_id=run.release_id,
@@ -123,7 +124,6 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         unit_changed=run.unit_changed,
         nameless=None if plan.neighbours.person is None else plan.neighbours.nameless,
         found=_found(plan),
-        constraints=enforcement_of(inputs.compiled.rules, fitted.layout),
         public_marginals=inputs.compiled.public_marginals,
         public_table=None if use is None else replace(use, cliques=selection.public),
         rehearsal=run.rehearsal,
@@ -140,13 +140,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         views=views_in(inputs.spec.publish, fitted.layout, table, run.release_id),
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         sampled=sampled_units(inputs.spec),
-        audience=_audience(plan, answers.tiers) if plan.tier.audience else None,
-    )
-
-
-def _audience(plan: Plan, tiers: EarlierTiers) -> BundleAudience:
-    return BundleAudience(
-        plan.tier.audience, {t.audience: float_up(t.epsilon) for t in plan.tiers}, tiers.joint
+        audience=audience if audience.name else None,
     )
 
 

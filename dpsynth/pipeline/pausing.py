@@ -22,8 +22,7 @@ from dpsynth.config import CompiledSpec
 from dpsynth.errors import Paused
 from dpsynth.pipeline.generating import FittedModel
 from dpsynth.pipeline.inputs import Inputs
-from dpsynth.pipeline.measured import Answers
-from dpsynth.pipeline.measuring import Stage
+from dpsynth.pipeline.measuring import Answers, Stage
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.pipeline.steps import Step, Tell
 from dpsynth.statistics.cut_off import CutOff

@@ -82,7 +82,6 @@ def rehearsal_of(
     Leftovers of rehearsals that were killed are removed at the beginning.
 
     Args:
-        outputs: the folder for bundles.
         rows: number of made-up rows; left out: the public number of rows, or ``ROWS``.
         period: label of the slice, if the config has periods.
 
@@ -137,7 +136,6 @@ def rehearse(
         rows: number of made-up rows; left out: the public number of rows, or 10 000.
         outputs: folder under which ``rehearsals/<release>/<rehearsal id>`` appears.
         period: label of the slice to make up, if the config has periods.
-        tell: takes public sentences.
 
     Raises:
         ConfigError, BudgetRefused: a release of the config would not begin either.

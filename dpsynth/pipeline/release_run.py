@@ -412,9 +412,6 @@ def settle(work: ReleaseRun, plan: Plan) -> None:
 def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[str, object]]]:
     """Total cost of the charges in a release's journal as ``cost_of``, and its events.
 
-    Args:
-        holder: the run that the ledger lets go on with the release.
-
     Raises:
         ConfigError: the file can't be read, is another release's, or may lack charges that were made to
             another copy. Each of these would undercharge the release.

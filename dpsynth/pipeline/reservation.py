@@ -49,7 +49,6 @@ def occasion_of(spec: Spec, now: datetime, label: str | None = None) -> Occasion
     """The occasion of a run.
 
     Args:
-        spec: the checked config.
         now: the start of the run, with a time zone.
         label: the label of a slice, as given with --period. Left out: the last slice that has ended.
 

@@ -200,11 +200,7 @@ class Release:
         return self.bundle.plot(*columns)
 
     def report(self, height: int = 700) -> InlinePage:
-        """The release's report, which a notebook shows in place.
-
-        Args:
-            height: height of its frame, in pixels.
-        """
+        """The release's report, which a notebook shows in place."""
         return InlinePage(self.handed_over / "report.html", height)
 
     def save(self, outputs: str | Path) -> Path:

@@ -77,7 +77,6 @@ def run(
     """Run a release from its spec to its bundle.
 
     Args:
-        spec: the checked config.
         request: the folder of bundles, the release to resume, the slice of the table.
         table: a private table in memory, in place of the config's file.
         tell: takes public sentences: warnings, and news of a release that is resumed or shown again.

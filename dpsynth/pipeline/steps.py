@@ -132,7 +132,6 @@ def showing(step: str, unit: str = "") -> Iterator[Advance]:
     """Show a step while it runs, to those who watch too.
 
     Args:
-        step: its public name.
         unit: the unit of the public amounts that it will report, such as "rows"; "" if only their share is
             shown.
     """

@@ -194,7 +194,6 @@ def enough_epsilon(
     """The least epsilon of two digits at which noise moves at most a share of the rows in every column.
 
     Args:
-        spec: the config, of which all else stays.
         errors_of: the errors of the columns of a config.
 
     Returns:

@@ -82,12 +82,7 @@ _PAIR, _TRIPLE = 2, 3
 
 
 def exam_of(domain: Domain, statistics: Sequence[Clique]) -> tuple[Examined, ...]:
-    """The marginals of the exam, each once; none for a table of one column.
-
-    Args:
-        domain: the columns, with all their values.
-        statistics: the columns of each requested statistic.
-    """
+    """The marginals of the exam, each once; none for a table of one column."""
     pairs = _pairs(domain)
     asked = dict.fromkeys(domain.canonical(columns) for columns in statistics if len(columns) > _PAIR)
     named = [clique for clique in asked if domain.cells(clique) <= MOST_CELLS]
@@ -369,8 +364,6 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     """The plan of a release.
 
     Args:
-        compiled: the config.
-        outline: the structure strategy that the config names.
         found: the state of the release. Without it, a column whose domain is to be found has the most
             cells that its search allows, and a person the most rows.
 
@@ -379,19 +372,20 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             and epsilon leave no budget.
     """
     spec, columns, known = compiled.spec, compiled.columns, compiled.public_marginals
-    near, noise = spec.privacy.protected if found is None else found.plan.neighbours, spec.privacy.noise
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     exam = _exam(spec, domain)
     before = None if found is None else found.plan if found.next_tier else found.plan.before
     place, promises = 0 if before is None else before.tier.place + 1, spec.promises
     sampling = spec.privacy.sampling
+    near, noise = spec.privacy.protected if found is None else found.plan.neighbours, spec.privacy.noise
     own = None if found is None else found.plan.own
     total = None if found is None or found.next_tier else found.plan.total_price
     terms = [
         (Spending(budget, measure, near, noise, known), outlined, tiers, selection)
-        for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
+        for measure in measures_of(spec)
         if found is None or measure == found.plan.measure
+        for outlined in [outline.outline(domain.sizes, wanted, measure, noise)]
         for selection in [_for_selection(columns, measure, promises[0].delta)]
         for tiers in [tiers_of(promises, measure, selection, sampling)]
         if (budget := part_of(tiers, place)) > 0
@@ -573,14 +567,3 @@ def _shares(compiled: CompiledSpec, outlined: StrategyOutline, own: int, exam: S
         examined,
         cutoff,
     )
-
-
-def _measures(
-    spec: Spec, outline: Outline, sizes: Mapping[str, int], wanted: tuple[Clique, ...]
-) -> list[tuple[Measure, StrategyOutline]]:
-    """The measures that suit the config, with the strategy's outline under each.
-
-    There are several only if the accountant is free.
-    """
-    noise = spec.privacy.noise
-    return [(m, outline.outline(sizes, wanted, m, noise)) for m in measures_of(spec)]

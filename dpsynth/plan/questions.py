@@ -193,8 +193,6 @@ def planned_statistics(
 
     Args:
         asked: the columns, groups and levels that sums or finer counts could measure.
-        bought: the calibration of noise.
-        prices: the prices of their answers.
     """
     named = {column.name: column for column in columns}
     found = []

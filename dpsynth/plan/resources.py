@@ -115,7 +115,6 @@ def bytes_of_row(sizes: Sequence[int | None], summed: int, *, person: bool) -> i
 
     Args:
         sizes: number of codes of each column; None if its domain is to be found, as its texts are numbered.
-        summed: number of columns that are summed.
         person: True if the unit is a person, whose code has eight bytes.
     """
     codes = sum(_NUMBER if size is None else np.min_scalar_type(size - 1).itemsize for size in sizes)
@@ -138,9 +137,6 @@ def forecast_of(
     """Time and memory of a release.
 
     Args:
-        columns: number of columns of the table.
-        cells: number of cells of the model.
-        fits: number of fits of the model.
         chooses: True if pairs of columns are compared with the table.
         made: number of synthetic rows; None for as many as the table has.
         beside: True if answers beside the model's tree are asked for.

@@ -268,10 +268,6 @@ def _finds(column: Column) -> list[Find]:
     return found
 
 
-def _without_events(fields: list[tuple[str, object]]) -> dict[str, object]:
-    return {key: value for key, value in fields if key != "events"}
-
-
 @dataclass(frozen=True)
 class PlannedStep:
     """One spending step.
@@ -305,7 +301,7 @@ class PlannedStep:
 
     def to_json(self) -> dict[str, object]:
         """The step as plain JSON values, without its events, whose parameters stand beside them."""
-        return asdict(replace(self, events=()), dict_factory=_without_events)
+        return {key: value for key, value in asdict(replace(self, events=())).items() if key != "events"}
 
 
 def one_way_weights(

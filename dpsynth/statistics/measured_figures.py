@@ -387,10 +387,10 @@ def _finest(column: Column) -> bool:
 def _tilt(measured: MeasuredSums, column: Column, model: Marginals, direct: Unbiased) -> Tilt:
     steps = column.codec.steps
     assert steps is not None
-    found = summed_means(measured, column, direct)
     cells = np.maximum(
         model.marginal(measured.clique).reshape(measured.values.size, -1)[:, : steps.bins], 0.0
     )
+    found = summed_means(measured, column, direct)
     rows = cells.sum(axis=1)
     shares = cells / np.where(rows > 0, rows, 1.0)[:, None]
     # float64[powers, groups]: means by power, falling.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpsynth.columns import workload as clique_unions
 from dpsynth.columns.domain import Compression, Domain
-from dpsynth.curator import counting
+from dpsynth.curator import table as counting
 from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable
 from tests.examples import examples

@@ -12,7 +12,8 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring
-from dpsynth.curator import counting, load_rows, load_table
+from dpsynth.curator import load_rows, load_table
+from dpsynth.curator import table as counting
 from dpsynth.curator.table import PrivateTable, Texts, steps_in
 
 KEY = b"k" * 32

@@ -420,7 +420,7 @@ FAULTS: tuple[Fault, ...] = (
         "copies unfenced",
         "Each copy of a release under way goes on to draw answers.",
         "_reserved_run",
-        "    journal.fence = _fence(ledger, name, holder)\n",
+        "    journal.fence = functools.partial(ledger.fence, name, holder)\n",
         "",
         "release/test_copies.py::"
         "test_of_two_copies_the_one_that_was_resumed_last_publishes_and_the_other_says_why_it_does_not"

@@ -261,8 +261,9 @@ def test_an_expansion_counts_the_cells_it_adds_and_keeps_to_a_bound():
     assert expansion.cells == 3 * 6 + 2 * 4
     assert expansion.model(field).tree.cells == field.tree.cells + expansion.cells
     for bound, kept in ((26, {"a", "b"}), (25, {"b"}), (8, {"b"}), (7, set())):
-        assert set(expansion.within(bound).compression.groups) == kept
-        assert expansion.within(bound).cells <= bound
+        within = compression.within(domain, bound)
+        assert set(within.groups) == kept
+        assert Expansion(domain, within, singles).cells <= bound
 
 
 TAIL = np.array([900, 60, 40, 30, 12, 8, 15, 0, 200])

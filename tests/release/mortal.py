@@ -99,7 +99,7 @@ FAULTS: Mapping[str, Callable[[], object]] = {
     "full disks unknown": dpsynth.pipeline.steps._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
     "commits answered unwritten": lambda: ledger_store._SETTINGS.update(postgresql=""),
-    "copies unfenced": lambda: setattr(dpsynth.pipeline.beginning, "_fence", lambda *_: unfenced),
+    "copies unfenced": lambda: setattr(Ledger, "fence", lambda *_: unfenced),
     "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
     "lost answers believed": lambda: setattr(dpsynth.pipeline.beginning, "_reserved", Ledger.reserve),
     "answers without noise": _without_noise,

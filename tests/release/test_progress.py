@@ -16,9 +16,9 @@ from rich.progress import Progress
 
 from dpsynth.columns.domain import Domain
 from dpsynth.config.files.form import FileForm
-from dpsynth.curator.counting import MOST_BLOCK, counted
 from dpsynth.curator.rows.files import read_cells
 from dpsynth.curator.rows.memory_table import MemoryTable
+from dpsynth.curator.table import MOST_BLOCK, counted
 from dpsynth.pipeline import steps as progress
 from dpsynth.pipeline.steps import EVERY, StepWatcher, in_words, lines_for_steps, showing, watched
 from dpsynth.work_shares import as_part, heard_by, telling

@@ -80,12 +80,7 @@ def distinct_cells(column: pa.Array) -> DistinctCells:
 
 
 def of_rows(batch: Batch, kept: pa.BooleanArray) -> dict[str, pa.Array]:
-    """Some rows of a batch.
-
-    Args:
-        batch: cells by column.
-        kept: bool[rows].
-    """
+    """Some rows of a batch."""
     return {name: _plain(cells).filter(kept) for name, cells in batch.items()}
 
 

@@ -133,13 +133,7 @@ def _nameless(folder: Path) -> BinaryIO:
 
 
 def rows_of(columns: Mapping[Name, Array], kept: NDArray[np.bool_], room: Room) -> dict[Name, Array]:
-    """Some rows of columns, one column after another.
-
-    Args:
-        columns: arrays of one length.
-        kept: bool[rows].
-        room: where the new columns may lie, all together.
-    """
+    """Some rows of columns, one column after another."""
     found = CodedColumns(room)
     for name, cells in columns.items():
         found.add({name: cells[:0]})
@@ -149,13 +143,7 @@ def rows_of(columns: Mapping[Name, Array], kept: NDArray[np.bool_], room: Room) 
 
 
 def looked_up(table: Array, at: Array, room: Room) -> Array:
-    """The entry of a small array for each row.
-
-    Args:
-        table: the entries.
-        at: integers[rows], the entry of each row.
-        room: where the new column may lie.
-    """
+    """The entry of a small array for each row."""
     found = CodedColumns(room)
     found.add({"": table[:0]})
     for block in blocks(len(at), _ROWS_COPIED):

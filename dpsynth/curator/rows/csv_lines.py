@@ -93,8 +93,6 @@ def line_blocks(stream: BinaryIO, form: FileForm, broken: BrokenRows) -> Iterato
 
     Args:
         stream: the file behind its header, as ``opening.opened`` gives it.
-        form: the form of the file.
-        broken: the counts that grow.
     """
     encoding = "utf-8" if form.encoding in WIDE else form.encoding
     for block in _whole_lines(stream, broken):
@@ -150,8 +148,6 @@ def sound_lines(blocks: Iterable[bytes], form: FileForm, broken: BrokenRows) -> 
 
     Args:
         blocks: blocks of whole lines in UTF-8.
-        form: the form of the file.
-        broken: the counts that grow.
     """
     for block in blocks:
         if is_plain(block):
@@ -314,9 +310,7 @@ def sound_records(blocks: Iterable[bytes], form: FileForm, width: int, broken: B
 
     Args:
         blocks: blocks of whole lines in UTF-8.
-        form: the form of the file.
         width: number of cells of a row.
-        broken: the counts that grow.
     """
     begun = b""
     for read in chain(blocks, [b""]):

@@ -299,19 +299,12 @@ class DatabaseTable:
             return reader.header()
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raise SourceError if the query's columns show that ``batches`` would.
-
-        Args:
-            columns: names of the columns that will be read.
-        """
+        """Raise SourceError if the query's columns show that ``batches`` would."""
         names = self.names
         require_columns(columns, names, f"The query of {self.named}", lambda a: _advice(a, names))
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Some columns, batch by batch, each of any type that can be written as text.
-
-        Args:
-            columns: names of the columns to read.
 
         Raises:
             SourceError: the database can't be reached, refuses the query, or lacks a column.

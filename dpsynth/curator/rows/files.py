@@ -99,9 +99,6 @@ def read_cells(
     Cells are never interpreted here. A CSV row with too few or too many of them is broken.
 
     Args:
-        path: the file.
-        columns: names of the columns to read.
-        form: the form of the file, as it was declared.
         keep_broken: True if a broken row becomes a row of missing cells, after all other rows; False if
             it is left out. It must be kept if a row is the unit, as the number of rows may be
             public. It must be left out if a person is the unit, as the row has no person.
@@ -182,9 +179,6 @@ def read_row_groups(
     """Some columns of some row groups of a Parquet file or folder; otherwise ``read_cells``.
 
     Args:
-        path: the file or the folder.
-        columns: names of the columns to read.
-        form: the form of the file, as it was declared.
         chosen: files, each with the numbers of row groups to read.
     """
     with _careful(path, form):
@@ -289,10 +283,7 @@ def _csv_rows(
 
     Args:
         stream: the file behind its header.
-        form: the form of the file.
-        width: number of names in the header.
         positions: numbers of the columns to read, counted from 0.
-        broken: the counts that grow.
     """
 
     def uneven(row: csv.InvalidRow) -> Literal["skip"]:

@@ -88,11 +88,7 @@ class MemoryTable:
         return found
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raise SourceError if the names or types of the columns show that ``batches`` would.
-
-        Args:
-            columns: names of the columns that will be read.
-        """
+        """Raise SourceError if the names or types of the columns show that ``batches`` would."""
         require_columns(columns, self.names, "The table in memory", self._advice)
         if isinstance(self._table, pa.Table):
             nested = [c for c in columns if not readable(self._table.field(self.names.index(c)).type)]
@@ -115,9 +111,6 @@ class MemoryTable:
         """Some columns, batch by batch, with the cells that a file of the same table would have.
 
         Each is of a type that can be written as text.
-
-        Args:
-            columns: names of the columns to read.
 
         Raises:
             SourceError: a column is absent, or its type can't be written as text.

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpsynth.curator.counting import cores
+from dpsynth.curator.table import cores
 from dpsynth.errors import SourceError
 from dpsynth.wings.cluster.dask_workers import DaskWorkers, missing_extra, quiet, unfit, versions
 

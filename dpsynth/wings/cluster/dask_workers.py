@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
 from dpsynth.config.files.opening import unheard
-from dpsynth.curator import counting
 from dpsynth.curator.rows.coded_columns import Room
+from dpsynth.curator.table import at_most
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, StepFailed
 from dpsynth.wings.cluster.partitioned import Parts
 
@@ -194,7 +194,7 @@ def _done(action: Callable[..., object], wanted: Versions, threads: int, given: 
             return _Outcome(error=one.error)
     values = [one.value if isinstance(one, _Outcome) else one for one in some]
     try:
-        with counting.at_most(threads):
+        with at_most(threads):
             return _Outcome(action(values if isinstance(given, list) else values[0]))
     except SourceError as error:
         return _Outcome(error=SourceError(f"A Dask worker says: {error}"))

@@ -32,7 +32,6 @@ from dpsynth.bundle import Publication, commit, write_public
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Compression, Domain
 from dpsynth.columns.measurement import CombinedCounts, Measurement, OwnAnswer
-from dpsynth.columns.rules import enforcement_of
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import Reservation
@@ -42,7 +41,7 @@ from dpsynth.model.factor import Array
 from dpsynth.model.least_squares import centred
 from dpsynth.model.reused_answers import ReusedAnswers
 from dpsynth.pipeline.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
-from dpsynth.pipeline.measured import Answers, Measured
+from dpsynth.pipeline.measuring import Answers, Measured
 from dpsynth.pipeline.outputs import Synthesis, software, views_in
 from dpsynth.pipeline.pausing import judge
 from dpsynth.pipeline.release_run import alone_in, check_outputs, make_partial, partial_of
@@ -320,7 +319,6 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         formats=spec.publish.formats,
         lost=(),
         versions=software(),
-        constraints=enforcement_of(collected.compiled.rules, fitted.layout),
         collection=collected.collection,
         minimum_set_size=spec.publish.minimum_set_size,
         maximum_set_overlap=spec.publish.maximum_set_overlap,

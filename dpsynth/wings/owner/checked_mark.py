@@ -65,12 +65,13 @@ def _digest(spec: Spec) -> str:
     from dpsynth.config import compiled
 
     place = resolved(spec.source.path) if spec.source.path else ""
+    file = _file_facts(place)
     facts = {
         "columns": [column.recorded for column in compiled(spec).columns],
         "source": spec.source.model_dump(exclude={"path"}),
         "unit": spec.privacy.model_dump(include={"unit"}),
         "place": place,
-        "file": _file_facts(place),
+        "file": file,
     }
     return sha256(json.dumps(facts, default=str, sort_keys=True).encode()).hexdigest()
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsynth.curator import counting
+from dpsynth.curator import table as counting
 from dpsynth.curator.rows.coded_columns import Room
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, StepFailed
 from dpsynth.wings.cluster import dask_workers

@@ -44,8 +44,7 @@ from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.generating import FittedModel
 from dpsynth.pipeline.inputs import Inputs
-from dpsynth.pipeline.measured import Measured
-from dpsynth.pipeline.measuring import open_door
+from dpsynth.pipeline.measuring import Measured, open_door
 from dpsynth.statistics.exam import Exam
 
 ExactAnswer = NDArray[np.int64] | Mapping[str, int]

@@ -244,11 +244,11 @@ class Rounding(Section):
         "the count; one cell of a release is always rounded the same way.",
     )
 
+    @model_validator(mode="before")
     @classmethod
     def _written_out(cls, values: object) -> object:
-        return (
-            {"base": values} if isinstance(values, int | Decimal) and not isinstance(values, bool) else values
-        )
+        number = isinstance(values, int | Decimal) and not isinstance(values, bool)
+        return {"base": values} if number else values
 
 
 def cliques_of(statistics: Sequence[Asked]) -> tuple[Clique, ...]:
