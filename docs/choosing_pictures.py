@@ -63,7 +63,7 @@ def account(epsilon: str, releases: int) -> Balance:
     cost = planned(GDP, "gaussian", GDP.budget(amount.epsilon, amount.delta), amount, Fraction(0))
     day = date(2026, 1, 1)
     entries = (
-        ReleaseEntry(f"r{i}", "example", "example", None, None, False, "", "closed", cost, cost, day, day)
+        ReleaseEntry(f"r{i}", "example", state="closed", reserved=cost, cost=cost, created=day, ended=day)
         for i in range(releases)
     )
     return Balance("example", "one person", "add_remove", GDP, (CapChange(CAP, day),), tuple(entries), day)
