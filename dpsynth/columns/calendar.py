@@ -118,6 +118,8 @@ class CalendarCodec(Codec):
     parts: tuple[str, ...] = ()
     step: str = ""
 
+    ordered = True
+
     def __post_init__(self) -> None:
         """Reject ends out of order, and units that the format can't distinguish."""
         if self.first > self.last or not fine_enough(self.form.grain, self.unit):
@@ -133,7 +135,7 @@ class CalendarCodec(Codec):
     @cached_property
     def _ends(self) -> tuple[int, int]:
         """Numbers of the first and last unit."""
-        first, last = unit_number(self._moments(np.array([self.first, self.last])), self.unit).tolist()
+        first, last = unit_number(self.ends, self.unit).tolist()
         return first, last
 
     @cached_property
@@ -169,7 +171,6 @@ class CalendarCodec(Codec):
 
     @property
     def kind(self) -> Kind:
-        """Dates, datetimes or times."""
         return Kind(self._kind)
 
     @property
@@ -183,19 +184,13 @@ class CalendarCodec(Codec):
         return ("D", pa.int32()) if self._kind == "date" else ("us", pa.int64())
 
     @property
-    def ordered(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def catch_all(self) -> tuple[int, ...]:
         """The first and last unit, which take what lies beyond them; none of a whole day's."""
-        return () if self._kind == "time" else (0, len(self.labels) - 1)
+        return () if self._kind == "time" else super().catch_all
 
     @property
     def schema(self) -> dict[str, object]:
-        """Unit, ends, format, and the step where there is one."""
-        ends = [str(end) for end in self._moments(np.array([self.first, self.last]))]
+        ends = [str(end) for end in self.ends]
         bounds = {} if self._kind == "time" else {"min": ends[0], "max": ends[1]}
         step = {"step": self.step} if self.step else {}
         return {"unit": self.unit, **bounds, "format": self.form.pattern, **step}
@@ -217,16 +212,13 @@ class CalendarCodec(Codec):
         return Intervals(first, last, spacing)
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Unit of each moment; clipped to the first and last."""
         return self.codes_of(self.form.read(texts))
 
     def parsed(self, texts: pa.StringArray) -> pa.Array:
-        """Moments of the column's type."""
         moments = self.form.read(texts)
         return self.typed(moments, np.isnat(moments))
 
     def readings(self, texts: pa.StringArray) -> Readings:
-        """Readings of moments by the first and the last."""
         moments = self.form.read(texts)
         grains = np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
         return clipped(grains, self.first, self.last)
@@ -242,7 +234,6 @@ class CalendarCodec(Codec):
         return np.clip(np.where(np.isnat(moments), first, moments), first, last)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A uniform draw from the moments of each unit."""
         return self.typed(self.moments_of(codes, rng))
 
     def moments_of(self, codes: Codes, rng: np.random.Generator) -> Moments:
@@ -280,7 +271,6 @@ class CalendarCodec(Codec):
         return pc.cast(pa.array(counted, whole, mask=none), self.arrow_type)
 
     def text(self, values: pa.Array) -> pa.StringArray:
-        """Moments in the format."""
         unit, whole = self._stored
         counted = np.asarray(pc.fill_null(pc.cast(values, whole), 0), dtype=np.int64)
         texts = self.form.write(counted.astype(f"M8[{unit}]"))

@@ -23,11 +23,9 @@ from dpsynth.columns.codec import (
     Codec,
     Codes,
     Intervals,
-    Readings,
     Texts,
     Truths,
     exact_texts,
-    readings_of,
 )
 from dpsynth.columns.column import MISSING_LABEL, Column, ValueSearch, distinct_label
 from dpsynth.columns.declaration import (
@@ -77,6 +75,8 @@ class CategoryCodec(Codec):
     other: str | None = None
     ordered: bool = False
 
+    closed = True
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The categories as text, then the label of all other values if it is not among them."""
@@ -89,7 +89,6 @@ class CategoryCodec(Codec):
 
     @property
     def kind(self) -> Kind:
-        """Whole numbers where every category is an integer, otherwise texts."""
         return Kind("number" if self.arrow_type == pa.int64() else "text")
 
     @property
@@ -100,18 +99,11 @@ class CategoryCodec(Codec):
         return pa.dictionary(pa.int32(), pa.string(), ordered=True) if self.ordered else pa.string()
 
     @property
-    def closed(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def catch_all(self) -> tuple[int, ...]:
-        """The cell of all other values, if there is one."""
         return () if self.other is None else (self.labels.index(self.other),)
 
     @property
     def schema(self) -> dict[str, object]:
-        """The order of the categories, and the label of all other values if there is one."""
         return {"ordered": self.ordered} | ({} if self.other is None else {"other": self.other})
 
     @cached_property
@@ -122,19 +114,12 @@ class CategoryCodec(Codec):
         return listed_numbers(self.labels) if self.ordered else None
 
     @property
-    def half_widths(self) -> NDArray[np.float64] | None:
-        """Zeros where the categories are numbers, otherwise None."""
-        return None if self.centres is None else np.zeros(len(self.values))
-
-    @property
     def cell_values(self) -> Intervals | Texts:
-        """The categories, as numbers where all are integers."""
         if self.centres is None or self.arrow_type != pa.int64():
             return exact_texts(self.labels)
         return Intervals(self.centres, self.centres)
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Position of each text in the list; unknown texts to ``other`` or INVALID."""
         found = pc.index_in(texts, pa.array(self.labels, pa.string()))
         codes = found.fill_null(INVALID).to_numpy(zero_copy_only=False).astype(np.int64)
         if self._whole_numbers:
@@ -154,23 +139,13 @@ class CategoryCodec(Codec):
         values = pa.array(self.values if self.arrow_type == pa.int64() else self.labels)
         return values.take(pa.array(codes, mask=codes == INVALID))
 
-    def readings(self, texts: pa.StringArray) -> Readings:
-        """OTHER for texts outside the list; a text that is the label of all others is a value."""
-        return readings_of(self.encode(texts), texts, self.labels, self.other)
-
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """The category of each code."""
-        del rng
         if self.arrow_type == pa.int64():
             return pa.array(self.values, pa.int64()).take(pa.array(codes))
         labels = pa.array(self.labels, pa.string())
         if self.ordered:
             return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), labels, ordered=True)
         return labels.take(pa.array(codes))
-
-    def text(self, values: pa.Array) -> pa.StringArray:
-        """The category as text."""
-        return pc.cast(values, pa.string())
 
 
 @dataclass(frozen=True)
@@ -180,45 +155,19 @@ class BooleanCodec(Codec):
     false: str = "false"
     true: str = "true"
 
-    @property
-    def kind(self) -> Kind:
-        """Truth values."""
-        return Kind("truth")
-
-    @property
-    def closed(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def schema(self) -> dict[str, object]:
-        """Empty: the labels are all of it."""
-        return {}
+    kind = Kind("truth")
+    arrow_type = pa.bool_()
+    closed = True
+    cell_values = Truths(np.array([False, True]))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The two texts, false first."""
         return (self.false, self.true)
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """bool."""
-        return pa.bool_()
 
     @property
     def centres(self) -> NDArray[np.float64]:
         """0 and 1, so that a mean is a share."""
         return np.array([0.0, 1.0])
-
-    @property
-    def half_widths(self) -> NDArray[np.float64]:
-        """Zeros."""
-        return np.zeros(2)
-
-    @property
-    def cell_values(self) -> Truths:
-        """False and true."""
-        return Truths(np.array([False, True]))
 
     def encode(self, texts: pa.StringArray) -> Codes:
         """0 or 1; the declared texts first, then the usual spellings in any case."""
@@ -232,21 +181,13 @@ class BooleanCodec(Codec):
         return np.asarray(truth[spelt], dtype=np.int64)
 
     def parsed(self, texts: pa.StringArray) -> pa.Array:
-        """Truths."""
         codes = self.encode(texts)
         return pa.array(codes == 1, pa.bool_(), mask=codes == INVALID)
 
-    def readings(self, texts: pa.StringArray) -> Readings:
-        """VALUE or NONE."""
-        return readings_of(self.encode(texts), texts, self.labels)
-
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """True where the code is 1."""
-        del rng
         return pa.array(codes == 1, pa.bool_())
 
     def text(self, values: pa.Array) -> pa.StringArray:
-        """The declared texts."""
         return pc.if_else(values, self.true, self.false)
 
 

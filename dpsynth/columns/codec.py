@@ -11,9 +11,10 @@ from it and the declaration alone, and tells codes that several kinds of texts s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,10 +54,8 @@ class Truths:
 
     true: NDArray[np.bool_]
 
-    @property
-    def single(self) -> bool:
-        """True: each cell has one value."""
-        return True
+    single: ClassVar[bool] = True
+    """Each cell has one value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,24 +144,6 @@ def drawn_between(
     return found
 
 
-def readings_of(
-    codes: Codes, texts: pa.StringArray, labels: Sequence[str], other: str | None = None
-) -> Readings:
-    """Readings that follow from the codes of texts, where nothing is clipped.
-
-    Args:
-        codes: the code of each text.
-        texts: the texts themselves.
-        labels: the labels of the cells.
-        other: the label of all other values, if they have a cell.
-    """
-    found = np.where(codes == INVALID, Reading.NONE, Reading.VALUE)
-    if other is not None:
-        named = np.asarray(pc.fill_null(pc.equal(texts, other), False))
-        found = np.where((codes == labels.index(other)) & ~named, Reading.OTHER, found)
-    return found.astype(np.int8)
-
-
 class Codec(ABC):
     """The partition of one kind of column: its cells, their values, and their coding.
 
@@ -185,12 +166,12 @@ class Codec(ABC):
         """Type of decoded values."""
 
     @property
-    @abstractmethod
     def schema(self) -> Mapping[str, object]:
         """Facts of the public schema beside type and labels, as JSON values.
 
         Journals and measurement files hold digests of them, so an existing fact never changes.
         """
+        return {}
 
     @property
     @abstractmethod
@@ -205,17 +186,26 @@ class Codec(ABC):
     def parsed(self, texts: pa.StringArray) -> pa.Array:
         """Typed values of texts as they stand, without clipping; null where a text is no value."""
 
-    @abstractmethod
     def readings(self, texts: pa.StringArray) -> Readings:
-        """The ``Reading`` of each stripped text; of null NONE. Codes agree: NONE where INVALID."""
+        """The ``Reading`` of each stripped text; of null NONE. Codes agree: NONE where INVALID.
+
+        As it stands, it follows from the codes: OTHER is a text in a cell of undeclared ones that isn't its
+        label. Codecs that clip have their own.
+        """
+        codes = self.encode(texts)
+        found = np.where(codes == INVALID, Reading.NONE, Reading.VALUE)
+        for cell in self.catch_all:
+            named = np.asarray(pc.fill_null(pc.equal(texts, self.labels[cell]), False))
+            found = np.where((codes == cell) & ~named, Reading.OTHER, found)
+        return found.astype(np.int8)
 
     @abstractmethod
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A value for each code (none negative), of type ``arrow_type``."""
 
-    @abstractmethod
     def text(self, values: pa.Array) -> pa.StringArray:
         """Decoded values as they are written in a CSV file; null stays null."""
+        return pc.cast(values, pa.string())
 
     @property
     def ordered(self) -> bool:
@@ -229,8 +219,8 @@ class Codec(ABC):
 
     @property
     def catch_all(self) -> tuple[int, ...]:
-        """Codes of cells that also take undeclared values: those of ``other``, or bins that clip."""
-        return ()
+        """Codes of cells that also take undeclared values: those of ``other``, or the ends of bins."""
+        return (0, len(self.labels) - 1) if self.ordered and not self.closed else ()
 
     @property
     def continuous(self) -> bool:
@@ -249,7 +239,7 @@ class Codec(ABC):
     @property
     def half_widths(self) -> NDArray[np.float64] | None:
         """Largest distance of a cell's values from its centre, or None where values are not numbers."""
-        return None
+        return None if self.centres is None else np.zeros(len(self.centres))
 
     @property
     def steps(self) -> Steps | None:
@@ -265,7 +255,6 @@ class Codec(ABC):
             counts: float64[cells], noisy counts of rows.
             least: lower bound on the rows of a cell, above 0.
         """
-        del counts, least
         return self
 
 

@@ -89,6 +89,10 @@ class DurationCodec(Codec):
     first: int
     last: int
 
+    kind = Kind("duration")
+    arrow_type = pa.duration("s")
+    ordered = True
+
     def __post_init__(self) -> None:
         """Reject ends out of order, and units that the format can't distinguish."""
         if self.first > self.last or UNITS[self.unit] % self.grain:
@@ -107,26 +111,6 @@ class DurationCodec(Codec):
         return np.maximum(starts[:-1], self.first), np.minimum(starts[1:] - 1, self.last)
 
     @property
-    def kind(self) -> Kind:
-        """Durations."""
-        return Kind("duration")
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """A duration in seconds."""
-        return pa.duration("s")
-
-    @property
-    def ordered(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def catch_all(self) -> tuple[int, ...]:
-        """The first and last cell, which take what lies beyond them."""
-        return (0, len(self.labels) - 1)
-
-    @property
     def schema(self) -> dict[str, object]:
         """Unit, ends, format, and the unit of means."""
         first, last = (_written(self.form, end) for end in (self.first, self.last))
@@ -135,7 +119,6 @@ class DurationCodec(Codec):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The shortest and the longest duration of each cell."""
         ends = zip(*(end.tolist() for end in self._grid), strict=True)
         texts = ((_written(self.form, a), _written(self.form, b)) for a, b in ends)
         return tuple(a if a == b else f"{a} to {b}" for a, b in texts)
@@ -152,29 +135,24 @@ class DurationCodec(Codec):
 
     @property
     def half_widths(self) -> NDArray[np.float64]:
-        """Half of the range of each cell, in the unit of the centres."""
         low, high = self._grid
         return np.asarray((high - low) / 2.0 * self._scale)
 
     @property
     def cell_values(self) -> Intervals:
-        """From the shortest to the longest duration of each cell, in microseconds."""
         shortest, longest = (grains.astype(np.float64) * (self.grain * 1e6) for grains in self._grid)
         return Intervals(shortest, longest)
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Cell of each duration; clipped to the first and last."""
         return self.codes_of(read_durations(self.form, texts))
 
     def parsed(self, texts: pa.StringArray) -> pa.Array:
-        """Durations in whole seconds."""
         grains = read_durations(self.form, texts)
         known = np.abs(grains) < _MOST_GRAINS
         whole = np.where(known, grains, 0.0).astype(np.int64) * self.grain
         return pc.cast(pa.array(whole, pa.int64(), mask=~known), self.arrow_type)
 
     def readings(self, texts: pa.StringArray) -> Readings:
-        """Readings of durations by the shortest and the longest."""
         return clipped(read_durations(self.form, texts), self.first, self.last)
 
     def codes_of(self, grains: NDArray[np.float64]) -> Codes:
@@ -184,12 +162,10 @@ class DurationCodec(Codec):
         return np.where(np.isnan(grains), INVALID, whole // width - self.first // width)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A uniform draw from the durations of each cell."""
         grains = drawn_between(*self._grid, codes, rng)
         return pc.cast(pa.array(grains * self.grain, pa.int64()), self.arrow_type)
 
     def text(self, values: pa.Array) -> pa.StringArray:
-        """Durations in the format."""
         distinct = pc.cast(values, pa.int64()).dictionary_encode()
         found = distinct.dictionary.to_pylist()
         texts = [_written(self.form, seconds // self.grain) for seconds in found]

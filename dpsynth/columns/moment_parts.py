@@ -63,29 +63,17 @@ class PartCodec(Codec):
     of: CalendarCodec
     part: str
 
+    kind = Kind("number")
+    arrow_type = pa.int64()
+    ordered = True
+
     @property
     def _first(self) -> int:
         return _FIRST[self.part]
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The numbers."""
         return tuple(str(self._first + code) for code in range(_MANY[self.part]))
-
-    @property
-    def kind(self) -> Kind:
-        """Whole numbers."""
-        return Kind("number")
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """int64."""
-        return pa.int64()
-
-    @property
-    def ordered(self) -> bool:
-        """True."""
-        return True
 
     @property
     def catch_all(self) -> tuple[int, ...]:
@@ -95,23 +83,15 @@ class PartCodec(Codec):
 
     @property
     def schema(self) -> Mapping[str, object]:
-        """The part; all else is of the moments."""
         return {"part": self.part}
 
     @property
     def cell_values(self) -> Intervals:
-        """The numbers, one a cell."""
         return Intervals(self.centres, self.centres)
 
     @property
     def centres(self) -> NDArray[np.float64]:
-        """The numbers."""
         return np.arange(_MANY[self.part], dtype=np.float64) + self._first
-
-    @property
-    def half_widths(self) -> NDArray[np.float64]:
-        """Zeros: each cell has one value."""
-        return np.zeros(_MANY[self.part])
 
     def encode(self, texts: pa.StringArray) -> Codes:
         """The part of each moment, INVALID for a text that is none."""
@@ -119,24 +99,16 @@ class PartCodec(Codec):
         return np.where(np.isnat(moments), INVALID, part_number(self.of.within_ends(moments), self.part))
 
     def parsed(self, texts: pa.StringArray) -> pa.Array:
-        """The part of each moment as it stands."""
         moments = self.of.form.read(texts)
         none = np.isnat(moments)
         known = np.where(none, self.of.ends[0], moments)
         return pa.array(part_number(known, self.part) + self._first, pa.int64(), mask=none)
 
     def readings(self, texts: pa.StringArray) -> Readings:
-        """Readings of the moments."""
         return self.of.readings(texts)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """The number of each cell."""
-        del rng
         return pa.array(codes + self._first, pa.int64())
-
-    def text(self, values: pa.Array) -> pa.StringArray:
-        """Numbers as texts."""
-        return pc.cast(values, pa.string())
 
 
 def measured_parts(column: Column) -> tuple[str, ...]:

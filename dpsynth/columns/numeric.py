@@ -117,40 +117,24 @@ class NumericCodec(Codec):
         low = np.array(lows, dtype=np.int64)
         return low, np.maximum(np.array(highs, dtype=np.int64), low)
 
+    ordered = True
+    continuous = True
+
     @property
     def kind(self) -> Kind:
-        """Numbers of so many decimals."""
         return Kind("number", self.decimals)
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """int64 or float64."""
         return pa.int64() if self.integer else pa.float64()
 
     @property
-    def ordered(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def catch_all(self) -> tuple[int, ...]:
-        """The first and last bin, which take what lies beyond them."""
-        return (0, len(self.edges) - 2)
-
-    @property
-    def continuous(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def schema(self) -> dict[str, object]:
-        """Edges, decimals, and the format where it is not plain."""
         found: dict[str, object] = {"edges": list(self.edges), "decimals": self.decimals}
         return found | ({"format": self.form.facts} if self.form.facts else {})
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The value of a one-value bin, otherwise its range."""
         low, high = self._grid
         names = []
         for i in range(len(low)):
@@ -167,12 +151,6 @@ class NumericCodec(Codec):
         return f"{step / 10.0**self.decimals:.{self.decimals}f}"
 
     def with_density(self, counts: NDArray[np.float64], least: float) -> NumericCodec:
-        """The same bins, with a density inside each that follows the counts of its neighbours.
-
-        Args:
-            counts: float64[bins], noisy counts of rows.
-            least: lower bound on the rows of a bin, above 0.
-        """
         return replace(self, slopes=tuple(slopes(*self._grid, counts, least).tolist()))
 
     def divided(self, pieces: NDArray[np.int64]) -> tuple[NumericCodec, Codes]:
@@ -198,7 +176,6 @@ class NumericCodec(Codec):
 
     @cached_property
     def centres(self) -> NDArray[np.float64]:
-        """Mean of the values that a bin decodes to."""
         low, high = self._grid
         steps, at = np.asarray((low + high) / 2.0), self._sloping
         steps[at] = means(low[at], high[at], np.array(self.slopes)[at])
@@ -206,7 +183,6 @@ class NumericCodec(Codec):
 
     @property
     def half_widths(self) -> NDArray[np.float64]:
-        """Largest distance of a bin's values from its centre; 0 for one-value bins."""
         low, high = self._grid
         ends = (low, high) if self.integer else (np.array(self.edges[:-1]), np.array(self.edges[1:]))
         wide = np.maximum(ends[1] - self.centres, self.centres - ends[0])
@@ -214,7 +190,6 @@ class NumericCodec(Codec):
 
     @property
     def cell_values(self) -> Intervals:
-        """From the lowest to the highest value that each bin decodes to."""
         low, high = (steps / 10.0**self.decimals for steps in self._grid)
         return Intervals(low, high)
 
@@ -224,16 +199,13 @@ class NumericCodec(Codec):
         return steps_of(self.form, self.decimals, *self._grid, cut=self.integer)
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Bin of each number; clipped to the first and last."""
         return self.codes_of(self.form.read(texts))
 
     def parsed(self, texts: pa.StringArray) -> pa.Array:
-        """Numbers as doubles."""
         numbers = self.form.read(texts)
         return pa.array(numbers, pa.float64(), mask=np.isnan(numbers))
 
     def readings(self, texts: pa.StringArray) -> Readings:
-        """Readings of numbers by the first and the last edge."""
         return clipped(self.form.read(texts), self.edges[0], self.edges[-1])
 
     def codes_of(self, numbers: NDArray[np.float64]) -> Codes:
@@ -242,7 +214,6 @@ class NumericCodec(Codec):
         return np.where(np.isnan(numbers), INVALID, bins).astype(np.int64)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A draw from the grid of each bin."""
         low, high = self._grid
         steps = drawn_between(low, high, codes, rng)
         if self._sloping.size:
@@ -252,7 +223,6 @@ class NumericCodec(Codec):
         return pa.array(steps if self.integer else steps / 10.0**self.decimals, self.arrow_type)
 
     def text(self, values: pa.Array) -> pa.StringArray:
-        """Integers without decimals, other numbers with their fixed number of them."""
         plain = pc.cast(values, pa.string()) if self.integer else fixed_texts(values, self.decimals)
         return self.form.write(plain)
 

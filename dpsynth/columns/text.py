@@ -25,7 +25,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.category import Categories
-from dpsynth.columns.codec import INVALID, Codec, Codes, Readings, Texts, readings_of
+from dpsynth.columns.codec import INVALID, Codec, Codes, Texts
 from dpsynth.columns.column import Column, PrefixSearch
 from dpsynth.columns.declaration import (
     EXPECTED_HELP,
@@ -210,28 +210,19 @@ class TextCodec(Codec):
     prefixes: tuple[str, ...]
     other: str | None = None
 
+    kind = Kind("text")
+    arrow_type = pa.string()
+
     @cached_property
     def _positions(self) -> Alphabets:
         return alphabets(self.pattern)
 
     @property
-    def kind(self) -> Kind:
-        """Texts."""
-        return Kind("text")
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """string."""
-        return pa.string()
-
-    @property
     def catch_all(self) -> tuple[int, ...]:
-        """The cell of all other texts, if there is one."""
         return () if self.other is None else (len(self.prefixes),)
 
     @property
     def schema(self) -> dict[str, object]:
-        """Pattern and prefixes."""
         return {"pattern": self.pattern, "prefixes": list(self.prefixes)}
 
     @cached_property
@@ -271,12 +262,7 @@ class TextCodec(Codec):
         return np.where(other, len(self.prefixes), np.where(matches, codes, INVALID))
 
     def parsed(self, texts: pa.StringArray) -> pa.Array:
-        """Texts with a cell."""
         return pa.array(texts.to_pylist(), pa.string(), mask=self.encode(texts) == INVALID)
-
-    def readings(self, texts: pa.StringArray) -> Readings:
-        """OTHER for texts of the pattern without one of the prefixes."""
-        return readings_of(self.encode(texts), texts, self.labels, self.other)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """The prefix, and a uniform draw for each position after it."""
@@ -289,10 +275,6 @@ class TextCodec(Codec):
             drawn = rng.integers(0, len(letters) - 1, len(codes))
             parts.append(letters.take(pa.array(np.where(lengths <= position, drawn, len(letters) - 1))))
         return pc.binary_join_element_wise(*parts, "")
-
-    def text(self, values: pa.Array) -> pa.StringArray:
-        """The texts themselves."""
-        return values
 
 
 def every_prefix(positions: Alphabets, most: int) -> tuple[str, ...]:
