@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,21 +24,17 @@ from pydantic import Field, model_validator
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Readings, clipped, drawn_between
 from dpsynth.columns.column import Column
 from dpsynth.columns.declaration import (
-    EXPECTED_HELP,
     MAX_DOMAIN_SIZE,
-    MISSING_HELP,
     ONE_A_VALUE,
     Declared,
-    Described,
     Expected,
     Missing,
+    Modelled,
     check_default,
-    column_of,
-    spanned,
 )
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.moment_formats import GRAINS, ISO, MomentFormat, MomentKind, Moments
-from dpsynth.columns.section import EMPTY, Checked, Choice, JsonSchema, Section, Text, one_of, refused
+from dpsynth.columns.section import EMPTY, Checked, Choice, JsonSchema, Text, one_of, refused
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 """Units of a cell, from coarse to fine; a week begins on Monday."""
@@ -450,7 +446,43 @@ _UNIT_HELP = (
 )
 
 
-class DateColumn(Section):
+class _MomentColumn(Modelled):
+    if TYPE_CHECKING:
+        type: MomentKind
+        format: str | None
+        default: str | None
+
+        def codec(self) -> CalendarCodec: ...
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if isinstance(self, DateColumn | DatetimeColumn):
+            _check_ends(self.type, self.min, self.max, self.default)
+        check_default(self.missing, self.default)
+        self.codec()
+        return self
+
+    def _between(
+        self, low: str | None, high: str | None, asked: _Asked, choices: tuple[str, ...]
+    ) -> CalendarCodec:
+        """The units from one moment to another."""
+        assert low is not None and high is not None
+        form = _form(self.type, self.format)
+        first, last = _read(self.type, low), _last(self.type, high)
+        _short_years_suffice(form, first, last)
+        ends = _grains(form, first), _grains(form, last)
+        parts = _parts(form, list(asked.parts), asked.step)
+        return CalendarCodec(form, _unit(form, asked, *ends, choices), *ends, parts, asked.step or "")
+
+    def fallback(self) -> int:
+        if self.default is None:
+            return 0
+        codec = self.codec()
+        moment = _read(self.type, self.default).astype(f"M8[{codec.form.grain}]")
+        return int(codec.codes_of(np.array([moment]))[0])
+
+
+class DateColumn(_MomentColumn):
     """Calendar dates. Days before min or after max count as min or max."""
 
     STAND_INS: ClassVar[Declared] = {"min": "2020-01-01", "max": "2020-01-02"}
@@ -465,39 +497,18 @@ class DateColumn(Section):
     format: Annotated[str, Text("a format such as %d/%m/%Y", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DD")
     )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: Annotated[str, Moment("date")] | None = Field(
         default=None, description="With missing: false, the day of unusable cells. Left out: min."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        _check_ends("date", self.min, self.max, self.default)
-        check_default(self.missing, self.default)
-        self.codec()
-        return self
-
-    @classmethod
-    def from_schema(cls, described: Described) -> Declared | None:
-        """Unit, ends and format."""
-        return spanned(described, "date")
-
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self)
-
     def codec(self) -> CalendarCodec:
         """The units from min to max."""
-        asked = _Asked(self.unit, tuple(self.parts))
-        return _codec("date", self.format, self.min, self.max, asked, _DATE_UNITS)
-
-    def fallback(self) -> int:
-        """The code of the default."""
-        return _fallback(self.codec(), self.default)
+        return self._between(self.min, self.max, _Asked(self.unit, tuple(self.parts)), _DATE_UNITS)
 
 
-class DatetimeColumn(Section):
+class DatetimeColumn(_MomentColumn):
     """Days with a time. Moments before min or after max count as min or max."""
 
     STAND_INS: ClassVar[Declared] = {"min": "2020-01-01", "max": "2020-01-02"}
@@ -517,42 +528,19 @@ class DatetimeColumn(Section):
     format: Annotated[str, Text("a format such as %d/%m/%Y %H:%M", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DDTHH:MM:SS")
     )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: Annotated[str, Moment("datetime")] | None = Field(
         default=None, description="With missing: false, the moment of unusable cells. Left out: min."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        _check_ends("datetime", self.min, self.max, self.default)
-        check_default(self.missing, self.default)
-        self.codec()
-        return self
-
-    @classmethod
-    def from_schema(cls, described: Described) -> Declared | None:
-        """Unit, ends and format."""
-        return spanned(described, "datetime")
-
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self)
-
     def codec(self) -> CalendarCodec:
         """The units from min to max."""
-        asked = _Asked(self.unit, tuple(self.parts), self.step)
-        return _codec("datetime", self.format, self.min, self.max, asked, UNITS)
-
-    def fallback(self) -> int:
-        """The code of the default."""
-        return _fallback(self.codec(), self.default)
+        return self._between(self.min, self.max, _Asked(self.unit, tuple(self.parts), self.step), UNITS)
 
 
-class TimeColumn(Section):
+class TimeColumn(_MomentColumn):
     """Times of day, from midnight to midnight."""
-
-    STAND_INS: ClassVar[Declared] = {}
 
     type: Literal["time"] = Field(description="Kind of column.")
     unit: Annotated[str, Choice(_TIME_UNITS)] = Field(default="hour", description="Length of one value.")
@@ -560,37 +548,15 @@ class TimeColumn(Section):
     format: Annotated[str, Text("a format such as %H:%M", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="HH:MM:SS")
     )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: Annotated[str, Moment("time")] | None = Field(
         default=None, description="With missing: false, the time of unusable cells. Left out: midnight."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        check_default(self.missing, self.default)
-        self.codec()
-        return self
-
-    @classmethod
-    def from_schema(cls, described: Described) -> Declared | None:
-        """Unit and format."""
-        return spanned(described, "time")
-
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self)
-
     def codec(self) -> CalendarCodec:
         """The units of a day."""
-        form = _form("time", self.format)
-        last = _grains(form, np.datetime64("1970-01-01T23:59:59.999999"))
-        asked = _Asked(self.unit, (), self.step)
-        return CalendarCodec(form, _unit(form, asked, 0, last, _TIME_UNITS), 0, last, (), self.step or "")
-
-    def fallback(self) -> int:
-        """The code of the default."""
-        return _fallback(self.codec(), self.default)
+        return self._between("00:00", "23:59:59.999999", _Asked(self.unit, (), self.step), _TIME_UNITS)
 
 
 def _check_ends(kind: MomentKind, low: str | None, high: str | None, default: str | None) -> None:
@@ -611,27 +577,3 @@ def _last(kind: MomentKind, text: str) -> np.datetime64:
     if kind == "datetime" and len(text) == len("2020-01-31"):
         return moment + np.timedelta64(86_400_000_000 - 1, "us")
     return moment
-
-
-def _codec(
-    kind: MomentKind,
-    pattern: str | None,
-    low: str | None,
-    high: str | None,
-    asked: _Asked,
-    choices: tuple[str, ...],
-) -> CalendarCodec:
-    assert low is not None and high is not None
-    form = _form(kind, pattern)
-    first, last = _read(kind, low), _last(kind, high)
-    _short_years_suffice(form, first, last)
-    ends = _grains(form, first), _grains(form, last)
-    parts = _parts(form, list(asked.parts), asked.step)
-    return CalendarCodec(form, _unit(form, asked, *ends, choices), *ends, parts, asked.step or "")
-
-
-def _fallback(codec: CalendarCodec, default: str | None) -> int:
-    if default is None:
-        return 0
-    moment = _read(codec.form.kind, default).astype(f"M8[{codec.form.grain}]")
-    return int(codec.codes_of(np.array([moment]))[0])

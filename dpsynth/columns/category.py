@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
-from typing import Annotated, ClassVar, Literal, Self, cast
+from typing import Annotated, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -27,20 +27,18 @@ from dpsynth.columns.codec import (
     Truths,
     exact_texts,
 )
-from dpsynth.columns.column import MISSING_LABEL, Column, ValueSearch, distinct_label
+from dpsynth.columns.column import MISSING_LABEL, ValueSearch, distinct_label
 from dpsynth.columns.declaration import (
-    EXPECTED_HELP,
     MAX_DOMAIN_SIZE,
-    MISSING_HELP,
     Declared,
     Described,
     Expected,
     Missing,
-    Rule,
+    MissingCells,
+    Modelled,
     cell_text,
     check_default,
     check_texts,
-    column_of,
     distinct_of,
     markers_of,
     value_labels,
@@ -52,7 +50,6 @@ from dpsynth.columns.section import (
     Checked,
     Flag,
     JsonSchema,
-    Section,
     Text,
     Value,
     Whole,
@@ -254,10 +251,8 @@ class Cell(Checked):
         return {"type": ["string", "integer"]}
 
 
-class CategoryColumn(Section):
+class CategoryColumn(Modelled):
     """One of a closed list of values."""
-
-    STAND_INS: ClassVar[Declared] = {}
 
     type: Literal["category"] = Field(description="Kind of column.")
     values: Annotated[tuple[str | int, ...], Categories()] | None = Field(
@@ -277,8 +272,8 @@ class CategoryColumn(Section):
         default=None,
         description=f"With open: true, how many values there may be at most. Left out: {DEFAULT_MOST}.",
     )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: Annotated[str, Cell("one of the values")] | None = Field(
         default=None,
         description="With missing: false, the value of unusable cells. Left out: the first value.",
@@ -328,10 +323,6 @@ class CategoryColumn(Section):
         """The labels of the values, and the label of all other values."""
         return named_values(described, "category")
 
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self, search=self.search())
-
     def codec(self) -> CategoryCodec:
         """The categories in the order of the list, then stand-ins for values to be found."""
         search = self.search()
@@ -348,22 +339,16 @@ class CategoryColumn(Section):
             return None
         return ValueSearch(tuple(map(str, self.values or ())), self._most, self.other or OTHER)
 
-    def fallback(self) -> int:
-        """The code of the default."""
-        return 0 if self.default is None else self.codec().labels.index(self.default)
 
-
-class OrderedColumn(Section):
+class OrderedColumn(Modelled):
     """One of a closed list of values whose order means something: grades, sizes, degrees."""
-
-    STAND_INS: ClassVar[Declared] = {}
 
     type: Literal["ordered"] = Field(description="Kind of column.")
     values: Annotated[tuple[str | int, ...], Categories()] = Field(
         description="All values in their order, the lowest first, from public knowledge."
     )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: Annotated[str, Cell("one of the values")] | None = Field(
         default=None,
         description="With missing: false, the value of unusable cells. Left out: the first value.",
@@ -382,30 +367,22 @@ class OrderedColumn(Section):
         """The labels in their order."""
         return named_values(described, "ordered")
 
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self)
-
     def codec(self) -> CategoryCodec:
         """The categories in their order."""
         return CategoryCodec(self.values, ordered=True)
 
-    def fallback(self) -> int:
-        """The code of the default."""
-        return 0 if self.default is None else self.codec().labels.index(self.default)
 
-
-def _missing_labels(rule: Rule) -> tuple[str, ...]:
+def _missing_labels(missing: MissingCells) -> tuple[str, ...]:
     """Labels of missing cells."""
-    return () if rule is False else (MISSING_LABEL, *map(distinct_label, distinct_of(rule)))
+    return () if missing is False else (MISSING_LABEL, *map(distinct_label, distinct_of(missing)))
 
 
-def _check_values(rule: Rule, values: tuple[str | int, ...]) -> None:
+def _check_values(missing: MissingCells, values: tuple[str | int, ...]) -> None:
     """Refuse a value that means missing, or has the label of missing cells."""
     texts = tuple(map(str, values))
-    check_texts(rule, texts, "values")
+    check_texts(missing, texts, "values")
     for i, text in enumerate(texts):
-        if text in _missing_labels(rule):
+        if text in _missing_labels(missing):
             raise refused(f"must not be '{text}', which labels missing cells", "values", i)
 
 
@@ -446,17 +423,15 @@ class Truth(Checked):
         return {"type": ["boolean", "string", "integer"]}
 
 
-class BooleanColumn(Section):
+class BooleanColumn(Modelled):
     """False or true; the usual spellings of both are read in any case."""
-
-    STAND_INS: ClassVar[Declared] = {}
 
     type: Literal["boolean"] = Field(description="Kind of column.")
     values: Annotated[tuple[str, str], TwoTexts()] = Field(
         default=("false", "true"), description="Spellings of false and true in the table, in this order."
     )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: Annotated[bool | str, Truth()] | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: false."
     )
@@ -476,19 +451,12 @@ class BooleanColumn(Section):
             return None
         return {"type": "boolean", "values": cast(Value, value_labels(described.get("labels"))[:2])}
 
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self)
-
     def codec(self) -> BooleanCodec:
         """False and true with their texts."""
         return BooleanCodec(*self.values)
 
     def fallback(self) -> int:
-        """The code of the default."""
-        if isinstance(self.default, str):
-            return int(self.codec().encode(pa.array([self.default], pa.string()))[0])
-        return int(bool(self.default))
+        return super().fallback() if isinstance(self.default, str) else int(bool(self.default))
 
 
 def named_values(described: Described, kind: str) -> Declared | None:

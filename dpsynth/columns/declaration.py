@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, get_args
+
+import pyarrow as pa
+from pydantic import Field
 
 from dpsynth.columns.codec import Codec
 from dpsynth.columns.column import Column, Search
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Number, Value, refused
+from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Number, Section, Value, refused
 from dpsynth.errors import nearest
 
 MAX_DOMAIN_SIZE = 10_000
@@ -68,13 +71,15 @@ def _share(value: object, key: str) -> Decimal | int:
         raise refused("must be a share from 0 to 1, such as 0.9", key) from None
 
 
-Expected = Annotated[Mapping[str, Decimal | int] | None, Shares()]
-
-EXPECTED_HELP = (
-    "Largest shares of the cells that are expected, so that nothing warns of them: of missing; of other; of "
-    "first and last, the ends at which values are clipped; of default, with missing: false; of one_value, "
-    "any value. dpsynth init --look writes those of 0.05 and more."
-)
+Expected = Annotated[
+    Mapping[str, Decimal | int] | None,
+    Shares(),
+    Field(
+        description="Largest shares of the cells that are expected, so that nothing warns of them: of "
+        "missing; of other; of first and last, the ends at which values are clipped; of default, with "
+        "missing: false; of one_value, any value. dpsynth init --look writes those of 0.05 and more."
+    ),
+]
 
 
 def check_expected(column: Column, expected: Mapping[str, Decimal | int]) -> None:
@@ -106,16 +111,16 @@ class DistinctMarkers:
     markers: tuple[str, ...] = ()
 
 
-Rule = bool | tuple[str, ...] | DistinctMarkers
-"""The rule for missing cells. True: missing has a code. False: it has none. Texts: markers."""
+MissingCells = bool | tuple[str, ...] | DistinctMarkers
+"""The treatment of missing cells. True: missing has a code. False: it has none. Texts: markers."""
 
 
 @dataclass(frozen=True)
-class MissingRule(Checked):
+class MissingKey(Checked):
     """True, False, a tuple of texts that mean missing beside the empty one, or distinct markers."""
 
-    def check(self, value: object) -> Rule:
-        """The rule; a single marker becomes a tuple of one."""
+    def check(self, value: object) -> MissingCells:
+        """The treatment; a single marker becomes a tuple of one."""
         if value is None:
             raise refused(f"{EMPTY}. It {_WORDS}")
         if isinstance(value, bool | DistinctMarkers):
@@ -143,13 +148,15 @@ class MissingRule(Checked):
         return {"anyOf": [{"type": "boolean"}, *texts["anyOf"], mapping]}
 
 
-Missing = Annotated[Rule, MissingRule()]
-
-MISSING_HELP = (
-    "true: missing is a value of its own, which also takes malformed cells. A text or a list of texts: the "
-    "same, and these mean missing too. {distinct: [...]}: each of these texts is a value of its own. "
-    "false: nothing is missing; unusable cells become the default."
-)
+Missing = Annotated[
+    MissingCells,
+    MissingKey(),
+    Field(
+        description="true: missing is a value of its own, which also takes malformed cells. A text or a "
+        "list of texts: the same, and these mean missing too. {distinct: [...]}: each of these texts is a "
+        "value of its own. false: nothing is missing; unusable cells become the default."
+    ),
+]
 
 
 def _markers(value: object, *path: str) -> tuple[str, ...]:
@@ -206,29 +213,29 @@ def cell_text(value: object, what: str, *path: str | int) -> str:
     return value
 
 
-def markers_of(rule: Rule) -> tuple[str, ...]:
+def markers_of(missing: MissingCells) -> tuple[str, ...]:
     """The texts that mean missing and share the code of the empty cell."""
-    if isinstance(rule, DistinctMarkers):
-        return rule.markers
-    return rule if isinstance(rule, tuple) else ()
+    if isinstance(missing, DistinctMarkers):
+        return missing.markers
+    return missing if isinstance(missing, tuple) else ()
 
 
-def distinct_of(rule: Rule) -> tuple[str, ...]:
+def distinct_of(missing: MissingCells) -> tuple[str, ...]:
     """The texts that mean missing, each with a code of its own."""
-    return rule.distinct if isinstance(rule, DistinctMarkers) else ()
+    return missing.distinct if isinstance(missing, DistinctMarkers) else ()
 
 
-def check_default(rule: Rule, default: object) -> None:
+def check_default(missing: MissingCells, default: object) -> None:
     """Refuse a default where missing has a code: unusable cells get that code."""
-    if default is not None and rule is not False:
+    if default is not None and missing is not False:
         raise refused(
             "is only allowed with missing: false. Otherwise unusable cells count as missing", "default"
         )
 
 
-def check_texts(rule: Rule, texts: tuple[str, ...], key: str) -> None:
+def check_texts(missing: MissingCells, texts: tuple[str, ...], key: str) -> None:
     """Refuse a declared text of a value that also means missing."""
-    means_missing = (*markers_of(rule), *distinct_of(rule))
+    means_missing = (*markers_of(missing), *distinct_of(missing))
     for i, text in enumerate(texts):
         if text in means_missing:
             raise refused(
@@ -243,46 +250,6 @@ Described = Mapping[str, Value]
 """One column as the public schema of a release has it."""
 
 
-class Modelled(Protocol):
-    """A declaration of a column that is read from the table, and modelled."""
-
-    @property
-    def missing(self) -> Rule:
-        """The rule for missing cells."""
-        ...
-
-    def codec(self) -> Codec:
-        """The codec of the values, or a stand-in for one that is to be found."""
-        ...
-
-    def fallback(self) -> int:
-        """The code of unusable cells where nothing may be missing."""
-        ...
-
-
-def column_of(
-    name: str, declared: Modelled, *, search: Search | None = None, uniform: bool = False
-) -> Column:
-    """The column of the domain that a declaration describes.
-
-    Args:
-        name: the name in the header of the source.
-        declared: the declaration, which gives the codec and the rule for missing cells.
-        search: the private search for the codec, if it has one.
-        uniform: True if all values of a bin of numbers are equally likely.
-    """
-    return Column(
-        name,
-        declared.codec(),
-        missing=declared.missing is not False,
-        markers=markers_of(declared.missing),
-        fallback=declared.fallback() if declared.missing is False else 0,
-        distinct=distinct_of(declared.missing),
-        search=search,
-        uniform=uniform,
-    )
-
-
 _SPAN = ("unit", "min", "max", "format", "step")
 
 _START = "0000-01-01T00:00"
@@ -295,17 +262,62 @@ def value_labels(listed: Value) -> list[str]:
     return [text for text in found if text != "(missing)" and not text.startswith("(missing: ")]
 
 
-def spanned(described: Described, kind: str) -> Declared | None:
-    """The declaration of a column of moments or durations: unit, ends and format."""
-    if described.get("type") != kind:
+class Modelled(Section):
+    """A declaration of a column that is read from the table, and modelled."""
+
+    STAND_INS: ClassVar[Declared] = {}
+
+    if TYPE_CHECKING:
+        # Each kind declares these itself: the order of keys is theirs.
+        type: str
+        missing: MissingCells
+        default: object
+
+    def codec(self) -> Codec:
+        """The codec of the values, or a stand-in for one that is to be found."""
+        raise NotImplementedError
+
+    def search(self) -> Search | None:
+        """The private search for the codec, if it has one."""
         return None
-    found: Declared = {"type": kind, **{key: described[key] for key in _SPAN if key in described}}
-    whole = {"date": len("2020-01-31"), "datetime": len("2020-01-31T13:45")}.get(kind, 0)
-    for key in ("min", "max"):
-        end = found.get(key)
-        if isinstance(end, str):
-            # A format without days or minutes has ends without them.
-            found[key] = end + _START[len(end) : whole]
-    if isinstance(parts := described.get("parts"), list):
-        found["parts"] = [part["part"] for part in parts if isinstance(part, dict) and "part" in part]
-    return found
+
+    @property
+    def uniform(self) -> bool:
+        """True if all values of a bin of numbers are equally likely."""
+        return False
+
+    def fallback(self) -> int:
+        """The code of unusable cells where nothing may be missing: that of the default, or the first."""
+        if self.default is None:
+            return 0
+        return int(self.codec().encode(pa.array([self.default], pa.string()))[0])
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return Column(
+            name,
+            self.codec(),
+            missing=self.missing is not False,
+            markers=markers_of(self.missing),
+            fallback=self.fallback() if self.missing is False else 0,
+            distinct=distinct_of(self.missing),
+            search=self.search(),
+            uniform=self.uniform,
+        )
+
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """Unit, ends and format of moments and durations; other kinds have their own."""
+        (kind,) = get_args(cls.model_fields["type"].annotation)
+        if described.get("type") != kind:
+            return None
+        found: Declared = {"type": kind, **{key: described[key] for key in _SPAN if key in described}}
+        whole = {"date": len("2020-01-31"), "datetime": len("2020-01-31T13:45")}.get(kind, 0)
+        for key in ("min", "max"):
+            end = found.get(key)
+            if isinstance(end, str):
+                # A format without days or minutes has ends without them.
+                found[key] = end + _START[len(end) : whole]
+        if isinstance(parts := described.get("parts"), list):
+            found["parts"] = [part["part"] for part in parts if isinstance(part, dict) and "part" in part]
+        return found

@@ -19,24 +19,19 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Readings, clipped, drawn_between
-from dpsynth.columns.column import Column
 from dpsynth.columns.declaration import (
-    EXPECTED_HELP,
     MAX_DOMAIN_SIZE,
-    MISSING_HELP,
     ONE_A_VALUE,
     Declared,
-    Described,
     Expected,
     Missing,
+    Modelled,
     cell_text,
     check_default,
-    column_of,
-    spanned,
 )
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import parse_numbers
-from dpsynth.columns.section import EMPTY, Checked, Choice, JsonSchema, Section, refused
+from dpsynth.columns.section import EMPTY, Checked, Choice, JsonSchema, refused
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 """Lengths of a cell, in seconds."""
@@ -255,7 +250,7 @@ class DurationCell(Checked):
         return {"type": ["string", "integer"]}
 
 
-class DurationColumn(Section):
+class DurationColumn(Modelled):
     """Lengths of time. Durations below min or above max count as min or max."""
 
     STAND_INS: ClassVar[Declared] = {"min": "PT0S", "max": "PT1S"}
@@ -275,8 +270,8 @@ class DurationColumn(Section):
         default="iso",
         description="iso: ISO 8601, such as P1DT2H30M. A clock, such as HH:MM. Or what a number counts.",
     )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: Annotated[str, DurationCell()] | None = Field(
         default=None, description="With missing: false, the duration of unusable cells. Left out: min."
     )
@@ -299,15 +294,6 @@ class DurationColumn(Section):
         if np.isnan(grains) or abs(grains) > _LONGEST:
             raise refused(f"must be a duration in the column's format, {self.format}", key)
         return int(grains)
-
-    @classmethod
-    def from_schema(cls, described: Described) -> Declared | None:
-        """Unit, ends and format."""
-        return spanned(described, "duration")
-
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self)
 
     def codec(self) -> DurationCodec:
         """The stretches from min to max."""

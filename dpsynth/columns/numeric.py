@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
-from typing import Annotated, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -38,18 +38,16 @@ from dpsynth.columns.bins import (
     slopes,
 )
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Readings, clipped, drawn_between
-from dpsynth.columns.column import Column, Edges, NumberSearch
+from dpsynth.columns.column import Edges, NumberSearch
 from dpsynth.columns.declaration import (
-    EXPECTED_HELP,
-    MISSING_HELP,
     ONE_A_VALUE,
     Declared,
     Described,
     Expected,
     Missing,
-    Rule,
+    MissingCells,
+    Modelled,
     check_default,
-    column_of,
 )
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import (
@@ -64,7 +62,6 @@ from dpsynth.columns.number_texts import (
 from dpsynth.columns.section import (
     Choice,
     Number,
-    Section,
     Value,
     Whole,
     refused,
@@ -276,64 +273,108 @@ def _ends(
     return low, high
 
 
-def _with_edges(values: dict[str, object]) -> dict[str, object]:
-    """The keys of a column with the default of ``edges`` filled in."""
-    return {**values, "edges": values.get("edges") or "tree"} if values.get("bounds") == "private" else values
-
-
-def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
-    """Refuse keys that contradict bins that grow, or a search for the column's ends or edges."""
-    if column.edges == "log":
-        if column.bounds is not None:
-            raise refused("must not be log with bounds: private; use tree, or give min and max", "edges")
-        if isinstance(column.bins, tuple):
-            raise refused("must be a number with edges: log", "bins")
-        both = column.min is not None and column.max is not None and column.min < 0 < column.max
-        fewest = FEWEST_ON_BOTH_SIDES if both else FEWEST_GROWING
-        if isinstance(column.bins, int) and column.bins < fewest:
-            raise refused(f"must be at least {fewest} with edges: log", "bins")
-    if column.bounds is None and column.edges in _PUBLIC_EDGES:
-        return
-    searched = "bounds: private" if column.bounds is not None else f"edges: {column.edges}"
-    if isinstance(column.bins, tuple):
-        raise refused(f"must be a number with {searched}: how many there may be at most", "bins")
-    if isinstance(column.bins, int) and column.bins < 2:
-        raise refused(f"must be at least 2 with {searched}", "bins")
-    if column.default is not None:
-        words = f"has no use with {searched}: with missing: false, unusable cells become the smallest value"
-        raise refused(words, "default")
-    for key in ("min", "max") if column.bounds is not None else ():
-        if getattr(column, key) is not None:
-            raise refused(f"has no use with {searched}; leave out one of the two", key)
-
-
-def _unasked(column: IntegerColumn | NumberColumn) -> bool:
-    """True if nobody declared the bins one by one: they grow, or neither ``bins`` nor ``edges`` is given."""
-    return column.edges == "log" or (column.bins is None and column.edges is None)
-
-
-def _starts(column: IntegerColumn | NumberColumn, low: int, high: int) -> list[int]:
-    """Starts of bins that nobody declared one by one, in units of the last decimal."""
-    assert column.min is not None and column.max is not None
-    if column.bins is None and column.edges is None and high - low < ONE_A_VALUE:
-        return list(range(low, high + 1))
-    bins = column.bins if isinstance(column.bins, int) else DEFAULT_BINS
-    growing = column.edges == "log" or grows(float(column.min), float(column.max))
-    return (growing_starts if growing else equal_starts)(low, high, bins)
-
-
 def _check_default(
-    missing: Rule, default: Decimal | int | None, low: Decimal | int, high: Decimal | int
+    missing: MissingCells, default: Decimal | int | None, low: Decimal | int, high: Decimal | int
 ) -> None:
     check_default(missing, default)
     if default is not None and not low <= default <= high:
         raise refused(f"must lie between {low} and {high}", "default")
 
 
-class IntegerColumn(Section):
-    """Whole numbers. Values outside min..max are clipped; fractions are cut off."""
-
+class _NumericColumn(Modelled):
     STAND_INS: ClassVar[Declared] = {"min": 0, "max": 1}
+
+    if TYPE_CHECKING:
+        min: Decimal | int | None
+        max: Decimal | int | None
+        bins: int | tuple[Decimal | int, ...] | None
+        format: NumberNotation | None
+        default: Decimal | int | None
+        bounds: Literal["private"] | None
+        edges: Literal["log"] | Edges | None
+        within: Literal["linear", "uniform"]
+
+        def codec(self) -> NumericCodec: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, values: object) -> object:
+        """The keys with the default of ``edges``."""
+        if isinstance(values, cls):
+            return values
+        given = cls.known(values)
+        return given | ({"edges": given.get("edges") or "tree"} if given.get("bounds") == "private" else {})
+
+    @property
+    def uniform(self) -> bool:
+        return self.within == "uniform"
+
+    def fallback(self) -> int:
+        return 0 if self.default is None else int(self.codec().codes_of(np.array([float(self.default)]))[0])
+
+    def _decimals(self) -> int:
+        """Decimals of the values."""
+        return 0
+
+    def search(self) -> NumberSearch | None:
+        """The private search for ends or edges, if there is one."""
+        if self.edges is None or self.edges == "log" or (self.bounds is None and self.edges == "equal"):
+            return None
+        bins = self.bins if isinstance(self.bins, int) else DEFAULT_BINS
+        low, high = (None if end is None else float(end) for end in (self.min, self.max))
+        return NumberSearch(
+            low, high, self.edges, bins, self._decimals(), self.type == "integer", form_of(self.format)
+        )
+
+    def _edges_checked(self) -> None:
+        """Refuse keys that contradict bins that grow, or a search for the column's ends or edges."""
+        if self.edges == "log":
+            if self.bounds is not None:
+                raise refused("must not be log with bounds: private; use tree, or give min and max", "edges")
+            if isinstance(self.bins, tuple):
+                raise refused("must be a number with edges: log", "bins")
+            both = self.min is not None and self.max is not None and self.min < 0 < self.max
+            fewest = FEWEST_ON_BOTH_SIDES if both else FEWEST_GROWING
+            if isinstance(self.bins, int) and self.bins < fewest:
+                raise refused(f"must be at least {fewest} with edges: log", "bins")
+        if self.bounds is None and self.edges in _PUBLIC_EDGES:
+            return
+        searched = "bounds: private" if self.bounds is not None else f"edges: {self.edges}"
+        if isinstance(self.bins, tuple):
+            raise refused(f"must be a number with {searched}: how many there may be at most", "bins")
+        if isinstance(self.bins, int) and self.bins < 2:
+            raise refused(f"must be at least 2 with {searched}", "bins")
+        if self.default is not None:
+            smallest = "with missing: false, unusable cells become the smallest value"
+            raise refused(f"has no use with {searched}: {smallest}", "default")
+        for key in ("min", "max") if self.bounds is not None else ():
+            if getattr(self, key) is not None:
+                raise refused(f"has no use with {searched}; leave out one of the two", key)
+
+    def _unasked(self) -> bool:
+        """True if nobody declared the bins one by one: they grow, or have neither ``bins`` nor ``edges``."""
+        return self.edges == "log" or (self.bins is None and self.edges is None)
+
+    def _starts(self, low: int, high: int) -> list[int]:
+        """Starts of bins that nobody declared one by one, in units of the last decimal."""
+        assert self.min is not None and self.max is not None
+        if self.bins is None and self.edges is None and high - low < ONE_A_VALUE:
+            return list(range(low, high + 1))
+        bins = self.bins if isinstance(self.bins, int) else DEFAULT_BINS
+        growing = self.edges == "log" or grows(float(self.min), float(self.max))
+        return (growing_starts if growing else equal_starts)(low, high, bins)
+
+
+def _stand_in(search: NumberSearch) -> NumericCodec:
+    """A stand-in codec with the most bins that the search may find."""
+    *starts, last = map(float, range(search.bins + 1))
+    return NumericCodec(
+        (*starts, last - 0.5 if search.integer else last), search.decimals, search.integer, search.form
+    )
+
+
+class IntegerColumn(_NumericColumn):
+    """Whole numbers. Values outside min..max are clipped; fractions are cut off."""
 
     type: Literal["integer"] = Field(description="Kind of column.")
     min: _WholeBound | None = Field(
@@ -346,8 +387,8 @@ class IntegerColumn(Section):
         f"Left out: one a value up to {ONE_A_VALUE} values, otherwise {DEFAULT_BINS}.",
     )
     format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: _WholeBound | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
@@ -355,14 +396,9 @@ class IntegerColumn(Section):
     edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, values: object) -> object:
-        return values if isinstance(values, cls) else _with_edges(cls.known(values))
-
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        _edges_checked(self)
+        self._edges_checked()
         if self.bounds is not None:
             return self
         low, high = _ends(self.min, self.max, self.bins)
@@ -381,10 +417,6 @@ class IntegerColumn(Section):
             return None
         return {"type": "integer", **whole_bins(edges), **format_of(described)}
 
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self, search=self.search(), uniform=self.within == "uniform")
-
     def codec(self) -> NumericCodec:
         """The bins.
 
@@ -400,26 +432,16 @@ class IntegerColumn(Section):
             assert self.min is not None and self.max is not None
             last = self.max
             count = last - self.min + 1
-            if _unasked(self) and (count > ONE_A_VALUE or self.edges == "log"):
-                starts = _starts(self, self.min, last)
+            if self._unasked() and (count > ONE_A_VALUE or self.edges == "log"):
+                starts = self._starts(self.min, last)
             else:
                 bins = self.bins or (count if count <= ONE_A_VALUE else DEFAULT_BINS)
                 starts = [self.min + i * count // bins for i in range(bins)]
         return NumericCodec((*map(float, starts), last + 0.5), 0, integer=True, form=form_of(self.format))
 
-    def search(self) -> NumberSearch | None:
-        """The private search for ends or edges, if there is one."""
-        return _search(self, 0, integer=True)
 
-    def fallback(self) -> int:
-        """The code of the default."""
-        return _code(self.codec(), self.default)
-
-
-class NumberColumn(Section):
+class NumberColumn(_NumericColumn):
     """Decimal numbers. Values outside min..max are clipped."""
-
-    STAND_INS: ClassVar[Declared] = {"min": 0, "max": 1}
 
     type: Literal["number"] = Field(description="Kind of column.")
     min: _Bound | None = Field(default=None, description="Smallest value; smaller ones count as this one.")
@@ -435,8 +457,8 @@ class NumberColumn(Section):
         "bounds: private.",
     )
     format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: _Bound | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
@@ -444,14 +466,9 @@ class NumberColumn(Section):
     edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, values: object) -> object:
-        return values if isinstance(values, cls) else _with_edges(cls.known(values))
-
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        _edges_checked(self)
+        self._edges_checked()
         if self.bounds is not None:
             return self
         low, high = _ends(self.min, self.max, self.bins)
@@ -488,8 +505,8 @@ class NumberColumn(Section):
             return (*edges[:-1], edges[-1] + Fraction(1, 2 * unit)) if edges[-2] == edges[-1] else edges
         assert self.min is not None and self.max is not None
         low, high = ceil(self.min * unit), floor(self.max * unit)
-        if _unasked(self) and low < high:
-            starts = _starts(self, low, high)
+        if self._unasked() and low < high:
+            starts = self._starts(low, high)
             return (*(Fraction(start, unit) for start in starts), Fraction(2 * starts[-1] + 1, 2 * unit))
         return self._equal_edges()
 
@@ -520,10 +537,6 @@ class NumberColumn(Section):
         bins: Declared = {"bins": cast(Value, number_bins(edges, decimals)), "decimals": decimals}
         return {"type": "number", **bins, **format_of(described)}
 
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self, search=self.search(), uniform=self.within == "uniform")
-
     def codec(self) -> NumericCodec:
         """The bins, their edges rounded to doubles."""
         search = self.search()
@@ -532,40 +545,12 @@ class NumberColumn(Section):
         edges = tuple(float(e) for e in self._edges())
         return NumericCodec(edges, self._decimals(), integer=False, form=form_of(self.format))
 
-    def search(self) -> NumberSearch | None:
-        """The private search for ends or edges, if there is one."""
-        return _search(self, self._decimals(), integer=False)
-
-    def fallback(self) -> int:
-        """The code of the default."""
-        return _code(self.codec(), self.default)
-
 
 @lru_cache(maxsize=32)
 def _equal(low: Fraction, high: Fraction, count: int) -> tuple[Fraction, ...]:
     """The edges of so many bins of one width, kept since one configuration asks for them many times."""
     width = high - low
     return tuple(low + width * i / count for i in range(count + 1))
-
-
-def _search(column: IntegerColumn | NumberColumn, decimals: int, *, integer: bool) -> NumberSearch | None:
-    if column.edges is None or column.edges == "log" or (column.bounds is None and column.edges == "equal"):
-        return None
-    bins = column.bins if isinstance(column.bins, int) else DEFAULT_BINS
-    low, high = (None if end is None else float(end) for end in (column.min, column.max))
-    return NumberSearch(low, high, column.edges, bins, decimals, integer, form_of(column.format))
-
-
-def _stand_in(search: NumberSearch) -> NumericCodec:
-    """A stand-in codec with the most bins that the search may find."""
-    *starts, last = map(float, range(search.bins + 1))
-    return NumericCodec(
-        (*starts, last - 0.5 if search.integer else last), search.decimals, search.integer, search.form
-    )
-
-
-def _code(codec: NumericCodec, default: Decimal | int | None) -> int:
-    return 0 if default is None else int(codec.codes_of(np.array([float(default)]))[0])
 
 
 _HUGE = 10**20

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise, product
 from math import prod
-from typing import Annotated, ClassVar, Literal, Self, cast
+from typing import Annotated, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,23 +26,21 @@ from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.category import Categories
 from dpsynth.columns.codec import INVALID, Codec, Codes, Texts
-from dpsynth.columns.column import Column, PrefixSearch
+from dpsynth.columns.column import PrefixSearch
 from dpsynth.columns.declaration import (
-    EXPECTED_HELP,
     MAX_DOMAIN_SIZE,
-    MISSING_HELP,
     Declared,
     Described,
     Expected,
     Missing,
+    Modelled,
     check_default,
-    column_of,
     distinct_of,
     markers_of,
     value_labels,
 )
 from dpsynth.columns.expression import Kind
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Section, Text, Value, Whole, refused
+from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Text, Value, Whole, refused
 
 MAX_LENGTH = 64
 
@@ -314,10 +312,8 @@ def _checked_at(rule: Whole, value: object, position: int) -> int:
         raise refused((error.context or {})["words"], position) from None
 
 
-class TextColumn(Section):
+class TextColumn(Modelled):
     r"""Codes of a pattern. Their first characters are modelled; the rest is drawn at random."""
-
-    STAND_INS: ClassVar[Declared] = {}
 
     type: Literal["text"] = Field(description="Kind of column.")
     pattern: Annotated[str, Text("a pattern such as [0-9]{5}")] | None = Field(
@@ -345,8 +341,8 @@ class TextColumn(Section):
     other: Annotated[str, Text("a text that stands for all other texts of the pattern")] | None = Field(
         default=None, description="With prefixes: a text that stands for all with another prefix."
     )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    expected: Expected = Field(default=None, description=EXPECTED_HELP)
+    missing: Missing = True
+    expected: Expected = None
     default: Annotated[str, Text("a text of the pattern")] | None = Field(
         default=None,
         description="With missing: false, the text of unusable cells. Left out: the first prefix.",
@@ -373,7 +369,7 @@ class TextColumn(Section):
         else:
             self._prefixes_begin_texts(positions)
         self._other_stands_apart(positions)
-        if self.default is not None and self._encoded(self.default) < 0:
+        if self.fallback() < 0:
             raise refused("must be a text of the pattern, with one of the prefixes", "default")
         return self
 
@@ -445,9 +441,6 @@ class TextColumn(Section):
     def _listed(self) -> tuple[str, ...]:
         return tuple(map(str, self.prefixes or ()))
 
-    def _encoded(self, text: str) -> int:
-        return int(self.codec().encode(pa.array([text], pa.string()))[0])
-
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
         """Pattern, prefixes, and the label of all other texts."""
@@ -462,10 +455,6 @@ class TextColumn(Section):
         }
         return declared | ({"other": other[0]} if other else {})
 
-    def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
-        return column_of(name, self, search=self.search())
-
     def codec(self) -> TextCodec:
         """The prefixes."""
         assert self.pattern is not None
@@ -474,7 +463,3 @@ class TextColumn(Section):
         if self.keep is None:
             return TextCodec(self.pattern, self._listed(), self.other)
         return TextCodec(self.pattern, every_prefix(self._positions()[: self.keep], MAX_DOMAIN_SIZE))
-
-    def fallback(self) -> int:
-        """The code of the default."""
-        return 0 if self.default is None else self._encoded(self.default)
