@@ -28,7 +28,6 @@ from math import ceil, log10
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.declaration import MAX_DOMAIN_SIZE
 from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Number, Whole, refused
@@ -320,19 +319,13 @@ class Bins(Checked):
             raise refused("must be a number of bins, or a list of at least two rising edges")
         if len(value) > MAX_DOMAIN_SIZE + 1:
             raise refused(f"must have at most {MAX_DOMAIN_SIZE:,} bins")
-        edges = tuple(self._edge(edge, i) for i, edge in enumerate(value))
+        edges = tuple(self.edge.check_at(edge, i) for i, edge in enumerate(value))
         last = len(edges) - 1
         for i in range(1, len(edges)):
             alone = 1 < i == last and edges[i] == edges[i - 1]
             if edges[i] <= edges[i - 1] and not alone:
                 raise refused("must be above the edge before it; edges rise", i)
         return edges
-
-    def _edge(self, value: object, position: int) -> Decimal | int:
-        try:
-            return self.edge.check(value)
-        except PydanticCustomError as error:
-            raise refused((error.context or {})["words"], position) from None
 
     def json_schema(self) -> JsonSchema:
         """An integer or a list of edges."""

@@ -144,6 +144,13 @@ def drawn_between(
     return found
 
 
+def patched(values: pa.Array, rows: NDArray[np.integer], others: pa.Array) -> pa.Array:
+    """Values of rows, with others in their order at some of the rows."""
+    order = np.arange(len(values))
+    order[rows] = len(values) + np.arange(len(rows))
+    return pa.concat_arrays([values, others]).take(pa.array(order))
+
+
 class Codec(ABC):
     """The partition of one kind of column: its cells, their values, and their coding.
 

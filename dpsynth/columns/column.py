@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, recorded_name
+from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, patched, recorded_name
 from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.number_texts import PLAIN, NumberFormat
 
@@ -227,9 +227,7 @@ class Column:
             hit = np.flatnonzero(~gone & np.asarray(pc.is_in(self.codec.text(values), marks)))
             if not hit.size:
                 return values, gone
-            spots = np.arange(len(codes))
-            spots[hit] = len(codes) + np.arange(hit.size)
-            values = pa.concat_arrays([values, self.codec.decode(codes[hit], rng)]).take(pa.array(spots))
+            values = patched(values, hit, self.codec.decode(codes[hit], rng))
         return values, gone | np.asarray(pc.is_in(self.codec.text(values), marks))
 
     def distinct_texts(self, codes: Codes) -> pa.StringArray:

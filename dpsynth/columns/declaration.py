@@ -213,6 +213,23 @@ def cell_text(value: object, what: str, *path: str | int) -> str:
     return value
 
 
+@dataclass(frozen=True)
+class CellText(Checked):
+    """A declared cell as the table spells it: a text or a whole number, kept as text."""
+
+    what: str
+
+    def check(self, value: object) -> str:
+        """The cell's text."""
+        if value is None:
+            raise refused(EMPTY)
+        return cell_text(value, self.what)
+
+    def json_schema(self) -> JsonSchema:
+        """A string or an integer."""
+        return {"type": ["string", "integer"]}
+
+
 def markers_of(missing: MissingCells) -> tuple[str, ...]:
     """The texts that mean missing and share the code of the empty cell."""
     if isinstance(missing, DistinctMarkers):

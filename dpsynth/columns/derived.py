@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
-from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, Declared, Described, cell_text
+from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, CellText, Declared, Described, cell_text
 from dpsynth.columns.expression import (
     MOST_DECIMALS,
     Expression,
@@ -60,21 +60,6 @@ class Result(Checked):
         return {"type": ["string", "integer"]}
 
 
-@dataclass(frozen=True)
-class Marker(Checked):
-    """The text of missing cells."""
-
-    def check(self, value: object) -> str:
-        """The text."""
-        if value is None:
-            raise refused(EMPTY)
-        return cell_text(value, "the text of missing cells")
-
-    def json_schema(self) -> JsonSchema:
-        """A string or an integer."""
-        return {"type": ["string", "integer"]}
-
-
 class DerivedColumn(Section):
     """A column computed from others of the synthetic table. It is not read from the source."""
 
@@ -95,7 +80,7 @@ class DerivedColumn(Section):
         default=None, description="Decimals of a number. Left out: as many as what it is computed from has."
     )
     format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
-    missing: Annotated[str, Marker()] | None = Field(
+    missing: Annotated[str, CellText("the text of missing cells")] | None = Field(
         default=None, description="Text of a missing value. Left out: an empty cell."
     )
 

@@ -22,16 +22,16 @@ from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Readings, cl
 from dpsynth.columns.declaration import (
     MAX_DOMAIN_SIZE,
     ONE_A_VALUE,
+    CellText,
     Declared,
     Expected,
     Missing,
     Modelled,
-    cell_text,
     check_default,
 )
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import parse_numbers
-from dpsynth.columns.section import EMPTY, Checked, Choice, JsonSchema, refused
+from dpsynth.columns.section import Choice, refused
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 """Lengths of a cell, in seconds."""
@@ -236,18 +236,7 @@ def _iso(seconds: int) -> str:
 _LONGEST = 10**12
 
 
-class DurationCell(Checked):
-    """A duration as a cell of the column spells it: a text or a whole number, kept as text."""
-
-    def check(self, value: object) -> str:
-        """The cell's text."""
-        if value is None:
-            raise refused(EMPTY)
-        return cell_text(value, "a duration as the table's cells spell it, such as PT2H30M")
-
-    def json_schema(self) -> JsonSchema:
-        """A string or an integer."""
-        return {"type": ["string", "integer"]}
+_Cell = Annotated[str, CellText("a duration as the table's cells spell it, such as PT2H30M")]
 
 
 class DurationColumn(Modelled):
@@ -256,12 +245,8 @@ class DurationColumn(Modelled):
     STAND_INS: ClassVar[Declared] = {"min": "PT0S", "max": "PT1S"}
 
     type: Literal["duration"] = Field(description="Kind of column.")
-    min: Annotated[str, DurationCell()] | None = Field(
-        default=None, description="Shortest duration, in the format of the cells."
-    )
-    max: Annotated[str, DurationCell()] | None = Field(
-        default=None, description="Longest duration, in the format of the cells."
-    )
+    min: _Cell | None = Field(default=None, description="Shortest duration, in the format of the cells.")
+    max: _Cell | None = Field(default=None, description="Longest duration, in the format of the cells.")
     unit: Annotated[str, Choice(tuple(UNITS))] | None = Field(
         default=None,
         description=f"What counts as one value. Left out: the finest unit of at most {ONE_A_VALUE} values.",
@@ -272,7 +257,7 @@ class DurationColumn(Modelled):
     )
     missing: Missing = True
     expected: Expected = None
-    default: Annotated[str, DurationCell()] | None = Field(
+    default: _Cell | None = Field(
         default=None, description="With missing: false, the duration of unusable cells. Left out: min."
     )
 

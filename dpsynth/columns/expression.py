@@ -154,17 +154,18 @@ class Reader:
         found = self._choice(depth)
         return Call("implies", (found, self.formula(depth + 1))) if self.step("implies") else found
 
-    def _choice(self, depth: int) -> Expression:
-        found = self._conjunction(depth)
-        while self.step("or"):
-            found = Call("or", (found, self._conjunction(depth)))
+    def _joined(self, operand: Callable[[int], Expression], depth: int, *signs: str) -> Expression:
+        """Operands with some of the signs between them, joined from left to right."""
+        found = operand(depth)
+        while sign := self.step(*signs):
+            found = Call(sign, (found, operand(depth)))
         return found
 
+    def _choice(self, depth: int) -> Expression:
+        return self._joined(self._conjunction, depth, "or")
+
     def _conjunction(self, depth: int) -> Expression:
-        found = self._negation(depth)
-        while self.step("and"):
-            found = Call("and", (found, self._negation(depth)))
-        return found
+        return self._joined(self._negation, depth, "and")
 
     def _negation(self, depth: int) -> Expression:
         if self.step("not"):
@@ -199,16 +200,10 @@ class Reader:
         return found
 
     def _sum(self, depth: int) -> Expression:
-        found = self._product(depth)
-        while sign := self.step("+", "-"):
-            found = Call(sign, (found, self._product(depth)))
-        return found
+        return self._joined(self._product, depth, "+", "-")
 
     def _product(self, depth: int) -> Expression:
-        found = self.factor(depth)
-        while sign := self.step("*", "/"):
-            found = Call(sign, (found, self.factor(depth)))
-        return found
+        return self._joined(self.factor, depth, "*", "/")
 
     def factor(self, depth: int = 0) -> Expression:
         """The column, the literal, the call or the formula in parentheses that follows.

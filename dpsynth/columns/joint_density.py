@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.codec import Codes
+from dpsynth.columns.codec import Codes, patched
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.sums import Steps
@@ -266,9 +266,7 @@ def tilted(
         moved = moved_steps(steps, code[rows], at, power[rows], rng.random(rows.size)) + steps.origin
         kind = values[tilt.column].type
         after = pa.array(moved if pa.types.is_integer(kind) else moved / 10.0**-steps.exponent, kind)
-        order = np.arange(len(code))
-        order[rows] = len(code) + np.arange(rows.size)
-        found[tilt.column] = pa.concat_arrays([values[tilt.column], after]).take(pa.array(order))
+        found[tilt.column] = patched(values[tilt.column], rows, after)
     return found
 
 

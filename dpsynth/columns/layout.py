@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from dpsynth.columns.codec import Codec, Codes
 from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived
-from dpsynth.columns.expression import Kind, Operand, references
+from dpsynth.columns.expression import Expression, Kind, Operand, references
 from dpsynth.columns.identifier import Surrogates
 from dpsynth.columns.joint_density import JointDensity, Tilt, arranged, strongest, tilted
 from dpsynth.columns.moment_parts import PartCodec, Parted, parts_of
@@ -203,7 +203,7 @@ class Layout:
         Raises:
             FormulaRefused: a formula names an undeclared column, or its own column through other formulas.
         """
-        waiting = {part.name: part for part in self.parts if isinstance(part, Derived)}
+        waiting = dict(self._derived)
         available = {part.name for part in self.parts} - waiting.keys()
         while waiting:
             ready = [d for d in waiting.values() if available.issuperset(references(d.formula))]
@@ -214,6 +214,18 @@ class Layout:
                 del waiting[derived.name]
                 yield derived
 
+    @cached_property
+    def _derived(self) -> Mapping[str, Derived]:
+        return {part.name: part for part in self.parts if isinstance(part, Derived)}
+
+    def roots(self, formula: Expression) -> tuple[str, ...]:
+        """The modelled columns that decide a formula, in the order of their mention."""
+        found: dict[str, None] = {}
+        for name in references(formula):
+            derived = self._derived.get(name)
+            found |= dict.fromkeys((name,) if derived is None else self.roots(derived.formula))
+        return tuple(found)
+
     @property
     def computed(self) -> dict[str, tuple[str, ...]]:
         """For each derived column the modelled columns that it is computed from, in table order."""
@@ -221,8 +233,9 @@ class Layout:
         for derived in self.in_turn():
             given = (sources.get(name, set[str]()) for name in references(derived.formula))
             sources[derived.name] = set[str]().union(*given)
-        own = [part.name for part in self.parts if isinstance(part, Derived)]
-        return {name: tuple(c.name for c in self.columns if c.name in sources[name]) for name in own}
+        return {
+            name: tuple(c.name for c in self.columns if c.name in sources[name]) for name in self._derived
+        }
 
     def _unready(self, waiting: Mapping[str, Derived]) -> FormulaRefused:
         names = {part.name for part in self.parts}
@@ -286,9 +299,7 @@ class Layout:
 
     def _computed(self, arrays: Mapping[str, pa.Array], rows: int) -> Iterator[tuple[str, pa.Array]]:
         """Derived columns in turn."""
-        named = {
-            column for part in self.parts if isinstance(part, Derived) for column in references(part.formula)
-        }
+        named = {column for derived in self._derived.values() for column in references(derived.formula)}
         operands: dict[str, Operand] = {}
         for part in self.parts:
             if part.name in named and not isinstance(part, Derived):

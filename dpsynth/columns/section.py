@@ -115,12 +115,10 @@ class Checked(ABC):
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Validate by ``check`` alone, whatever the annotated type."""
-        del source, handler
         return core_schema.no_info_plain_validator_function(self.check)
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         """The description for editors."""
-        del core, handler
         return self.json_schema()
 
 
@@ -180,6 +178,13 @@ class Number(Checked):
         if not inside:
             raise refused(f"must be {self.words}")
         return number
+
+    def check_at(self, value: object, position: int) -> Decimal | int:
+        """The number at a position of a list, which errors name."""
+        try:
+            return self.check(value)
+        except PydanticCustomError as error:
+            raise refused((error.context or {})["words"], position) from None
 
     def json_schema(self) -> JsonSchema:
         """A number with its bounds."""

@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.category import Categories
 from dpsynth.columns.codec import INVALID, Codec, Codes, Texts
@@ -292,7 +291,7 @@ class Levels(Checked):
         """The numbers."""
         if not isinstance(value, list | tuple) or not value:
             raise refused(EMPTY if value is None else "must be a list of rising numbers, such as [1, 3, 5]")
-        numbers = tuple(_checked_at(Whole(at_least="1", at_most="64"), n, i) for i, n in enumerate(value))
+        numbers = tuple(int(Whole(at_least="1", at_most="64").check_at(n, i)) for i, n in enumerate(value))
         for i, (one, other) in enumerate(pairwise(numbers)):
             if other <= one:
                 raise refused("must be above the number before it", i + 1)
@@ -303,13 +302,6 @@ class Levels(Checked):
     def json_schema(self) -> JsonSchema:
         """A list of integers."""
         return {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 64}, "minItems": 2}
-
-
-def _checked_at(rule: Whole, value: object, position: int) -> int:
-    try:
-        return rule.check(value)
-    except PydanticCustomError as error:
-        raise refused((error.context or {})["words"], position) from None
 
 
 class TextColumn(Modelled):

@@ -33,7 +33,7 @@ from dpsynth.columns.codec import Codes
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.rules import Rules, condition_of
+from dpsynth.columns.rules import condition_of
 from dpsynth.columns.statistic_kinds import (
     Asked,
     Association,
@@ -367,7 +367,7 @@ def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
     where = EVERY_ROW
     if asked.where is not None:
         layout = Layout.of(sources.columns)
-        where = parts_of(condition_of(asked.where, layout), layout, Rules())
+        where = parts_of(condition_of(asked.where, layout), layout)
     return GroupedCounts(members, len(asked.by), sources.counted(asked.columns), where)
 
 

@@ -15,7 +15,7 @@ doesn't.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
@@ -25,14 +25,12 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
+from dpsynth.columns.conditions import MOST_CELLS, Truth, possible, satisfied
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.expression import Call, Expression, references
+from dpsynth.columns.expression import Call, Expression
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.moment_parts import of_parts
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.rules import Rules
-from dpsynth.columns.rules.grids import satisfied
-from dpsynth.columns.rules.ranges import MOST_CELLS, Truth, possible
 from dpsynth.errors import DpsynthError
 from dpsynth.statistics import group_figures
 from dpsynth.statistics.estimates import ALL, CountedCells, Numbers
@@ -96,13 +94,12 @@ class Condition:
         return tuple(dict.fromkeys(c for f in self.factors if f.cuts for c in f.columns))
 
 
-def condition_of(formula: Expression | None, layout: Layout, rules: Rules) -> Condition:
+def condition_of(formula: Expression | None, layout: Layout) -> Condition:
     """The condition that a formula is; None is satisfied by all rows.
 
     Args:
         formula: a checked formula.
         layout: the layout, with the densities inside bins.
-        rules: the table's rules, which know from which columns derived ones are computed.
 
     Raises:
         ConditionRefused: a part is about columns of too many values together.
@@ -112,7 +109,7 @@ def condition_of(formula: Expression | None, layout: Layout, rules: Rules) -> Co
     if formula is not None:
         formula = of_parts(formula, layout.named)
     for part in [] if formula is None else _conjuncts(formula):
-        found = _factor(part, layout, rules)
+        found = _factor(part, layout)
         if len(found.columns) == 1 and not found.cuts:
             (column,) = found.columns
             masks[column] = masks.get(column, np.True_) & (found.share > 0)
@@ -129,9 +126,9 @@ def _conjuncts(formula: Expression) -> Iterator[Expression]:
         yield formula
 
 
-def _factor(formula: Expression, layout: Layout, rules: Rules) -> Factor:
-    mentioned = rules.names(formula, into_sums=False)
-    names = tuple(c.name for c in layout.columns if c.name in _roots(mentioned, layout))
+def _factor(formula: Expression, layout: Layout) -> Factor:
+    roots = layout.roots(formula)
+    names = tuple(c.name for c in layout.columns if c.name in roots)
     sizes = tuple(c.size for c in layout.columns if c.name in names)
     if prod(sizes) > MOST_CELLS:
         raise ConditionRefused(
@@ -146,15 +143,6 @@ def _factor(formula: Expression, layout: Layout, rules: Rules) -> Factor:
     if depends.any():
         share[depends] = _shares(formula, layout, names, np.nonzero(depends))
     return Factor(names, share, sure.astype(np.float64), yes.astype(np.float64))
-
-
-def _roots(names: Sequence[str], layout: Layout) -> set[str]:
-    """The modelled columns among some names, and those from which derived ones are computed."""
-    found = set(names)
-    for derived in reversed(list(layout.in_turn())):
-        if derived.name in found:
-            found |= set(references(derived.formula))
-    return found
 
 
 def _shares(

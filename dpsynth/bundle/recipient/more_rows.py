@@ -33,9 +33,9 @@ from dpsynth.bundle.recipient.query import QuestionRefused, checked_condition
 from dpsynth.bundle.row_files import SUFFIXES, CsvFile, row_file
 from dpsynth.bundle.row_source import PIECE, RowSource
 from dpsynth.columns.column import Column
+from dpsynth.columns.conditions import true_rows
 from dpsynth.columns.expression import Call, Expression, Literal, Operand, Reader, Reference
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.rules.grids import true_rows
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.model import ZeroProbability
 from dpsynth.statistics.grouped_counts import condition_of
@@ -192,7 +192,7 @@ def _present(table: pa.Table, texts: Mapping[str, pa.StringArray], name: str) ->
 def _allowed(wish: Wish, source: RowSource, bundle: OpenedBundle) -> dict[str, NDArray[np.bool_]]:
     """The codes that a row with what is wished for may have, for the columns that it restricts."""
     found = dict(wish.codes)
-    condition = condition_of(wish.formula, source.layout, bundle.rules)
+    condition = condition_of(wish.formula, source.layout)
     masks = [*condition.masks.items()]
     for factor in condition.factors:
         for axis, column in enumerate(factor.columns):
@@ -280,7 +280,7 @@ def _equal(column: Column, value: str, bundle: OpenedBundle) -> Expression:
         found = checked_condition(Call("==", (Reference(column.name), literal)), layout)
     except (QuestionRefused, ValueError, OverflowError):
         raise unknown from None
-    condition = condition_of(found, layout, bundle.rules)
+    condition = condition_of(found, layout)
     if not all(mask.any() for mask in condition.masks.values()):
         raise unknown
     return found

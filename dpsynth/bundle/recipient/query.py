@@ -382,7 +382,7 @@ def answered(bundle: OpenedBundle, text: str) -> Answer:
     layout = source.layout
     question = question_in(text, layout)
     try:
-        where, part = (condition_of(f, layout, bundle.rules) for f in (question.where, question.part))
+        where, part = (condition_of(f, layout) for f in (question.where, question.part))
     except ConditionRefused as refused:
         raise QuestionRefused(str(refused)) from None
     least = bundle.facts.minimum_set_size
@@ -607,7 +607,7 @@ def _sets_of(bundle: OpenedBundle, codes: Codes, text: str) -> dict[Clique, _Set
     except QuestionRefused:
         # A line that somebody has added to the file.
         return {}
-    where = condition_of(question.where, layout, bundle.rules)
+    where = condition_of(question.where, layout)
     rows = len(next(iter(codes.values())))
     inside = np.ones(rows, np.bool_)
     for name, mask in where.masks.items():

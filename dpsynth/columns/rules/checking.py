@@ -30,7 +30,7 @@ from dpsynth.columns.derived import Derived, rounded
 from dpsynth.columns.expression import Call, Expression, Operand, Reference, references, value_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules.grids import DEPENDS, VIOLATED, Grid, grids_of
-from dpsynth.columns.rules.rule import Condition, Rules, Sum
+from dpsynth.columns.rules.rule import Condition, Rules, Sum, connected
 
 Arrays = Mapping[str, pa.Array]
 """Typed values of columns, null for missing."""
@@ -93,7 +93,8 @@ class Checks:
             The values; and for each sum's number the rows whose sum is no valid value of its column: it lies
             outside of the column's ends, would be read as missing, or does not fit in a double.
         """
-        arrays, operands = dict(drawn), self._operands(drawn, self._for_sums)
+        arrays = dict(drawn)
+        operands = {n: self._operand(n, drawn[n]) for n in self._for_sums if n in self.columns}
         bad: dict[int, Bad] = {}
         for turn in self.rules.turns:
             if isinstance(turn, Derived):
@@ -114,11 +115,7 @@ class Checks:
 
     def computed(self, turn: Sum, values: Arrays) -> pa.Array:
         """The value of a sum in each row, of its column's type and decimals; null where a part is missing."""
-        wanted = set(references(turn.formula))
-        operands, needed = self._operands(values, wanted), self._derived(wanted)
-        for other in self.rules.turns:
-            if isinstance(other, Derived) and other.name in needed:
-                operands[other.name] = other.operand(operands, self._rows(values))
+        operands = self._operands(values, set(references(turn.formula)))
         column = self.columns[turn.target]
         value = rounded(value_of(turn.formula, operands, self._rows(values)), column.codec.kind.decimals)
         return value.cast(values[turn.target].type)
@@ -162,10 +159,7 @@ class Checks:
 
     def _violated(self, conditions: list[Condition], summed: Arrays) -> Bad:
         wanted = {name for condition in conditions for name in references(condition.formula)}
-        rows, operands, needed = self._rows(summed), self._operands(summed, wanted), self._derived(wanted)
-        for turn in self.rules.turns:
-            if isinstance(turn, Derived) and turn.name in needed:
-                operands[turn.name] = turn.operand(operands, rows)
+        rows, operands = self._rows(summed), self._operands(summed, wanted)
         bad = np.zeros(rows, dtype=np.bool_)
         for condition in conditions:
             obeyed = pc.fill_null(value_of(condition.formula, operands, rows), True)
@@ -185,9 +179,13 @@ class Checks:
         return fits
 
     def _operands(self, values: Arrays, wanted: set[str]) -> dict[str, Operand]:
-        """Operands of formulas over the wanted columns, without derived columns."""
+        """Operands of formulas over the wanted columns, with derived ones."""
         needed = self._derived(wanted)
-        return {name: self._operand(name, values[name]) for name in needed if name in self.columns}
+        operands = {name: self._operand(name, values[name]) for name in needed if name in self.columns}
+        for turn in self.rules.turns:
+            if isinstance(turn, Derived) and turn.name in needed:
+                operands[turn.name] = turn.operand(operands, self._rows(values))
+        return operands
 
     def _derived(self, wanted: set[str]) -> set[str]:
         """The wanted columns, and the columns from which derived ones among them are computed."""
@@ -280,15 +278,8 @@ def _only(checks: Checks, numbers: Collection[int]) -> Checks:
 
 def _components(rules: Rules) -> Iterator[tuple[int, ...]]:
     """Connected components of the rules: numbers of rules that share columns."""
-    left = {
-        number: set(columns) for number in range(len(rules.written)) if (columns := rules.columns(number))
-    }
-    while left:
-        first = next(iter(left))
-        part, columns_of_part = [first], left.pop(first)
-        while more := [number for number, others in left.items() if others & columns_of_part]:
-            part += more
-            columns_of_part = columns_of_part.union(*(left.pop(number) for number in more))
+    numbers = [number for number in range(len(rules.written)) if rules.columns(number)]
+    for part in connected(numbers, rules.columns):
         yield tuple(sorted(part))
 
 

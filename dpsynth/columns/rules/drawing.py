@@ -40,7 +40,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.columns.codec import Codes, Intervals
+from dpsynth.columns.codec import Codes, Intervals, patched
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import MOMENTS, microseconds, references
@@ -174,10 +174,8 @@ def solved_for_parts(
         some = {c: values[c].take(pa.array(rows)) for c in needed}
         of = {c: codes[c][rows] for c in (*parts, turn.target)}
         solution, right = _Solution(checks, turn, parts, of, some).drawn(rng)
-        order = np.arange(len(target))
-        order[rows[right]] = len(target) + np.flatnonzero(right)
         for name in parts:
-            found[name] = pa.concat_arrays([values[name], solution[name]]).take(pa.array(order))
+            found[name] = patched(values[name], rows[right], solution[name].filter(pa.array(right)))
         now = checks.computed(turn, found)
     found[turn.target] = pc.if_else(pc.and_(now.is_valid(), target.is_valid()), now, target)
     return found
@@ -361,11 +359,10 @@ class Batch:
 
     def given(self, columns: Clique, rows: Codes, donors: Batch) -> Batch:
         """The same rows, some of them with the cells and values of others in some columns."""
-        order = np.arange(self.rows)
-        order[rows] = self.rows + np.arange(rows.size)
-        at = pa.array(order)
-        codes = {c: np.concatenate([self.codes[c], donors.codes[c]])[order] for c in columns}
-        values = {c: pa.concat_arrays([self.values[c], donors.values[c]]).take(at) for c in columns}
+        codes = {c: self.codes[c].copy() for c in columns}
+        for c in columns:
+            codes[c][rows] = donors.codes[c]
+        values = {c: patched(self.values[c], rows, donors.values[c]) for c in columns}
         return Batch(self.codes | codes, self.values | values, self.computed | donors.computed)
 
 
@@ -642,12 +639,9 @@ class Drawing:
         wrong = wrong[violated[wrong]]
         if not drawn:
             return values, wrong
-        order = np.arange(len(next(iter(values.values()))))
-        replaced = np.concatenate(spots)
-        order[replaced] = len(order) + np.arange(replaced.size)
-        at = pa.array(order)
-        patched = {c: pa.concat_arrays([values[c], *(d[c] for d in drawn)]).take(at) for c in drawn[0]}
-        return values | patched, wrong
+        rows = np.concatenate(spots)
+        again = {c: patched(values[c], rows, pa.concat_arrays([d[c] for d in drawn])) for c in drawn[0]}
+        return values | again, wrong
 
     def _solved(self, codes: Mapping[str, Codes], values: Arrays) -> dict[str, pa.Array]:
         """Values of which each sum lies in its own cell, where its parts allow."""

@@ -23,16 +23,14 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Codes
+from dpsynth.columns.conditions import MOST_CELLS, CellsOfRows, Truth, possible
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.expression import Call, Expression, Operand, Reference, references, value_of
+from dpsynth.columns.expression import Call, Expression, Reference
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.rules.ranges import MOST_CELLS, CellsOfRows, Truth, possible
-from dpsynth.columns.rules.rule import Condition, Rules, Tie
+from dpsynth.columns.rules.rule import Condition, Rules, Tie, connected
 
 OBEYED, VIOLATED, DEPENDS = 0, 1, 2
 
@@ -209,36 +207,6 @@ def enforcement_of(rules: Rules, layout: Layout) -> tuple[Enforcement, ...]:
     return tuple(Enforcement(text, kept[number]) for number, text in enumerate(rules.written))
 
 
-def satisfied(
-    formula: Expression, layout: Layout, codes: Mapping[str, Codes], rng: np.random.Generator
-) -> NDArray[np.bool_]:
-    """Rows with given cells, and values drawn inside them, for which a formula is true, bool[rows].
-
-    Args:
-        formula: a formula over these columns, and over derived ones that are computed from them.
-        layout: the layout.
-        codes: int64[rows] of each of the columns.
-        rng: draws the values.
-    """
-    columns = {c.name: c for c in layout.columns}
-    operands: dict[str, Operand] = {}
-    for name, code in codes.items():
-        values = columns[name].decode(code.astype(np.int64), rng)
-        operands[name] = Operand(layout.kinds[name], values, columns[name].codec.text(values))
-    return true_rows(formula, layout, operands, len(next(iter(codes.values()))))
-
-
-def true_rows(
-    formula: Expression, layout: Layout, operands: dict[str, Operand], rows: int
-) -> NDArray[np.bool_]:
-    """Rows for which a formula is true, bool[rows]; operands of derived columns are added."""
-    for derived in layout.in_turn():
-        if operands.keys() >= set(references(derived.formula)):
-            operands[derived.name] = derived.operand(operands, rows)
-    values: pa.Array = value_of(formula, operands, rows)
-    return np.asarray(pc.fill_null(values, False)).astype(np.bool_)
-
-
 Mask = NDArray[np.bool_]
 
 _MOST_CELLS = 1 << 22
@@ -370,18 +338,8 @@ class Obedience:
     @cached_property
     def components(self) -> tuple[tuple[Part, ...], ...]:
         """Rules that share columns, directly or through other rules."""
-        left, found = [part for part in self.parts if part.columns], []
-        while left:
-            some, names = [left.pop(0)], set[str]()
-            while True:
-                names = {c for part in some for c in part.columns}
-                more = [part for part in left if not names.isdisjoint(part.columns)]
-                if not more:
-                    break
-                some += more
-                left = [part for part in left if part not in more]
-            found.append(tuple(some))
-        return tuple(found)
+        parts = [part for part in self.parts if part.columns]
+        return tuple(map(tuple, connected(parts, lambda part: part.columns)))
 
 
 def columns_of(parts: Iterable[Part]) -> Clique:

@@ -13,9 +13,10 @@ was read can be enforced by itself, in any rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived
@@ -159,6 +160,23 @@ class Rules:
     def named(self) -> tuple[str, ...]:
         """Modelled columns of all rules."""
         return tuple(dict.fromkeys(c for i in range(len(self.written)) for c in self.columns(i)))
+
+
+T = TypeVar("T")
+
+
+def connected(items: Iterable[T], columns: Callable[[T], Iterable[str]]) -> Iterator[list[T]]:
+    """Groups of items that share columns, directly or through other items of the group."""
+    left = list(items)
+    while left:
+        group, names = [left.pop(0)], set[str]()
+        more = group
+        while more:
+            names = names.union(*map(columns, more))
+            more = [item for item in left if not names.isdisjoint(columns(item))]
+            left = [item for item in left if item not in more]
+            group = [*group, *more]
+        yield group
 
 
 _NAME = r"(?:`([^`]+)`|([^\W\d]\w*))"

@@ -19,7 +19,6 @@ from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, EvidenceCounts
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.rules import Rules
 from dpsynth.columns.sums import FinerCounts, Pieces
 from dpsynth.errors import DpsynthError
 from dpsynth.model import LeastSquares
@@ -271,7 +270,7 @@ def asked(text, counts, scale):
         domain_of(SMALL.columns), [EvidenceCounts(("g", "x", "w"), counts, "gaussian", scale)]
     )
     question = question_in(text, SMALL)
-    where, part = (condition_of(f, SMALL, Rules()) for f in (question.where, question.part))
+    where, part = (condition_of(f, SMALL) for f in (question.where, question.part))
     kept = tuple(dict.fromkeys((*query._kept(question, where, part), *where.columns)))
     columns = {c.name: c for c in SMALL.columns}
     cells = MeasuredCells(direct, kept)

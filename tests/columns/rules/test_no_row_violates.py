@@ -90,7 +90,7 @@ def test_a_grid_that_says_too_much_is_caught(monkeypatch):
     def careless(sign, a, b, c, d):
         return (a < c, a >= c) if sign == "<" else (a <= c, a > c)
 
-    monkeypatch.setattr("dpsynth.columns.rules.ranges.order", careless)
+    monkeypatch.setattr("dpsynth.columns.conditions.order", careless)
     with pytest.raises(AssertionError):
         for seed in range(5):
             grid_says_no_more_than_rows(("<", ("column", "n"), ("column", "x")), seed)

@@ -1,16 +1,12 @@
-"""Sets of possible values: ranges of numbers, possible truth values, possible texts.
-
-Invariant: the result of an operation holds its value for all possible values of its operands. Operands are
-assumed to be independent of each other, so it may hold more.
-
-Possible values of a formula in a row of which only the cells are known.
+"""Conditions on rows: their possible truth values by cells, and the rows that satisfy them by values.
 
 Every value within a cell is taken into account: numbers and moments lie between the cell's ends, and
 arithmetic is interval arithmetic on these ends (Moore 1966). If each cell of all columns is one value, the
 formula itself is computed. Columns are assumed to be independent of each other within their cells, so the
 result may hold too many values, never too few.
 
-Invariant: each value that a formula takes in some row is among the values found for the row's cells.
+Invariant: each value that a formula takes in some row is among the values found for the row's cells. A row
+satisfies a formula if it is true, as in SQL; where it is missing, it doesn't.
 """
 
 from __future__ import annotations
@@ -268,17 +264,9 @@ class _Cells:
         shape[self._names.index(name)] = len(values)
         return values.reshape(shape)
 
-    def _roots(self, formula: Expression) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for name in references(formula):
-            found |= dict.fromkeys(
-                self._roots(self._derived[name].formula) if name in self._derived else (name,)
-            )
-        return tuple(found)
-
     def of(self, formula: Expression) -> Possible:
         """Possible values of a formula."""
-        roots = self._roots(formula)
+        roots = self._layout.roots(formula)
         sizes = [self._columns[name].size for name in roots]
         if isinstance(formula, Literal):
             return _literal(formula)
@@ -456,3 +444,33 @@ def _same_word(a: Possible, b: Possible, parts: tuple[Expression, ...]) -> tuple
     if a.exact is not None and b.exact is not None:
         return a.exact == b.exact, a.exact != b.exact
     return YES, YES
+
+
+def satisfied(
+    formula: Expression, layout: Layout, codes: Mapping[str, Codes], rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Rows with given cells, and values drawn inside them, for which a formula is true, bool[rows].
+
+    Args:
+        formula: a formula over these columns, and over derived ones that are computed from them.
+        layout: the layout.
+        codes: int64[rows] of each of the columns.
+        rng: draws the values.
+    """
+    columns = {c.name: c for c in layout.columns}
+    operands: dict[str, Operand] = {}
+    for name, code in codes.items():
+        values = columns[name].decode(code.astype(np.int64), rng)
+        operands[name] = Operand(layout.kinds[name], values, columns[name].codec.text(values))
+    return true_rows(formula, layout, operands, len(next(iter(codes.values()))))
+
+
+def true_rows(
+    formula: Expression, layout: Layout, operands: dict[str, Operand], rows: int
+) -> NDArray[np.bool_]:
+    """Rows for which a formula is true, bool[rows]; operands of derived columns are added."""
+    for derived in layout.in_turn():
+        if operands.keys() >= set(references(derived.formula)):
+            operands[derived.name] = derived.operand(operands, rows)
+    values: pa.Array = value_of(formula, operands, rows)
+    return np.asarray(pc.fill_null(values, False)).astype(np.bool_)
