@@ -222,7 +222,6 @@ def growing_starts(low: int, high: int, bins: int) -> list[int]:
     [-100, -99, -9, 0, 1, 6, 32, 180, 1000]
 
     Args:
-        low: the least value.
         high: the largest value, above ``low``.
         bins: number of bins, at least 3; at least 5 with zero between the ends.
     """
@@ -264,7 +263,6 @@ def equal_starts(low: int, high: int, bins: int) -> list[int]:
     [0, 1, 25, 50, 75, 100]
 
     Args:
-        low: the least value.
         high: the largest value, above ``low``.
         bins: number of bins, at least 3.
     """
@@ -309,7 +307,6 @@ class Bins(Checked):
     edge: Number
 
     def check(self, value: object) -> int | tuple[Decimal | int, ...]:
-        """The number or the edges."""
         if value is None:
             raise refused(EMPTY)
         if not isinstance(value, list | tuple):
@@ -328,7 +325,6 @@ class Bins(Checked):
         return edges
 
     def json_schema(self) -> JsonSchema:
-        """An integer or a list of edges."""
         edges = {
             "type": "array",
             "items": self.edge.json_schema(),

@@ -117,7 +117,6 @@ class CalendarCodec(Codec):
     ordered = True
 
     def __post_init__(self) -> None:
-        """Reject ends out of order, and units that the format can't distinguish."""
         if self.first > self.last or not fine_enough(self.form.grain, self.unit):
             raise ValueError("the ends must not be out of order, nor the unit finer than the format")
 
@@ -130,7 +129,6 @@ class CalendarCodec(Codec):
 
     @cached_property
     def _ends(self) -> tuple[int, int]:
-        """Numbers of the first and last unit."""
         first, last = unit_number(self.ends, self.unit).tolist()
         return first, last
 
@@ -157,12 +155,10 @@ class CalendarCodec(Codec):
 
     @property
     def ends(self) -> Moments:
-        """The first and the last moment."""
         return self._moments(np.array([self.first, self.last]))
 
     @property
     def first_moments(self) -> Moments:
-        """The first moment of each unit."""
         return self._moments(self._grid[0])
 
     @property
@@ -220,7 +216,6 @@ class CalendarCodec(Codec):
         return clipped(grains, self.first, self.last)
 
     def codes_of(self, moments: Moments) -> Codes:
-        """Unit of each moment, INVALID for NaT."""
         units = unit_number(self.within_ends(moments), self.unit)
         return np.where(np.isnat(moments), INVALID, units - self._ends[0])
 
@@ -244,7 +239,6 @@ class CalendarCodec(Codec):
         Args:
             begin: hours since 1970-01-01; the span and the ends have moments in common.
             past: hours since then, or days for a format without hours.
-            rng: generator of post-processing.
         """
         low, high = (
             hours.astype("M8[h]").astype(f"M8[{self.form.grain}]").astype(np.int64) for hours in (begin, past)
@@ -317,7 +311,6 @@ class Moment(Checked):
     kind: MomentKind
 
     def check(self, value: object) -> str:
-        """The text."""
         if value is None:
             raise refused(EMPTY)
         words = f"must be a {self.kind} written as {_EXAMPLES[self.kind]}"
@@ -334,7 +327,6 @@ class Moment(Checked):
         return value
 
     def json_schema(self) -> JsonSchema:
-        """A string."""
         return {"type": "string", **({"format": "date"} if self.kind == "date" else {})}
 
 
@@ -465,7 +457,6 @@ class _MomentColumn(Modelled):
     def _between(
         self, low: str | None, high: str | None, asked: _Asked, choices: tuple[str, ...]
     ) -> CalendarCodec:
-        """The units from one moment to another."""
         assert low is not None and high is not None
         form = _form(self.type, self.format)
         first, last = _read(self.type, low), _last(self.type, high)
@@ -504,7 +495,6 @@ class DateColumn(_MomentColumn):
     )
 
     def codec(self) -> CalendarCodec:
-        """The units from min to max."""
         return self._between(self.min, self.max, _Asked(self.unit, tuple(self.parts)), _DATE_UNITS)
 
 
@@ -535,7 +525,6 @@ class DatetimeColumn(_MomentColumn):
     )
 
     def codec(self) -> CalendarCodec:
-        """The units from min to max."""
         return self._between(self.min, self.max, _Asked(self.unit, tuple(self.parts), self.step), UNITS)
 
 
@@ -555,7 +544,6 @@ class TimeColumn(_MomentColumn):
     )
 
     def codec(self) -> CalendarCodec:
-        """The units of a day."""
         return self._between("00:00", "23:59:59.999999", _Asked(self.unit, (), self.step), _TIME_UNITS)
 
 

@@ -76,7 +76,6 @@ class CategoryCodec(Codec):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The categories as text, then the label of all other values if it is not among them."""
         texts = tuple(str(v) for v in self.values)
         return texts if self.other is None or self.other in texts else (*texts, self.other)
 
@@ -131,7 +130,6 @@ class CategoryCodec(Codec):
         return np.asarray(codes, dtype=np.int64)
 
     def parsed(self, texts: pa.StringArray) -> pa.Array:
-        """Categories; a text outside the list stands for all others where these have a cell."""
         codes = self.encode(texts)
         values = pa.array(self.values if self.arrow_type == pa.int64() else self.labels)
         return values.take(pa.array(codes, mask=codes == INVALID))
@@ -201,7 +199,6 @@ class Categories(Checked):
     """A list of distinct texts or whole numbers."""
 
     def check(self, value: object) -> tuple[str | int, ...]:
-        """The categories, each a text or an int, as declared."""
         if value is None:
             raise refused(EMPTY)
         if not isinstance(value, list | tuple) or not value:
@@ -221,7 +218,6 @@ class Categories(Checked):
         return tuple(value)
 
     def json_schema(self) -> JsonSchema:
-        """A list of strings and integers."""
         items = {"type": ["string", "integer"]}
         return {
             "type": "array",
@@ -239,7 +235,6 @@ class Cell(Checked):
     what: str
 
     def check(self, value: object) -> str:
-        """The cell's text."""
         if value is None or value == "":
             raise refused(EMPTY)
         if isinstance(value, bool | float) or not isinstance(value, str | int):
@@ -247,7 +242,6 @@ class Cell(Checked):
         return str(value)
 
     def json_schema(self) -> JsonSchema:
-        """A string or an integer."""
         return {"type": ["string", "integer"]}
 
 
@@ -320,7 +314,6 @@ class CategoryColumn(Modelled):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """The labels of the values, and the label of all other values."""
         return named_values(described, "category")
 
     def codec(self) -> CategoryCodec:
@@ -334,7 +327,6 @@ class CategoryColumn(Modelled):
         return CategoryCodec((*search.known, *islice(names, search.most - len(search.known))), search.other)
 
     def search(self) -> ValueSearch | None:
-        """The search for values, if the list is open."""
         if not self.open:
             return None
         return ValueSearch(tuple(map(str, self.values or ())), self._most, self.other or OTHER)
@@ -364,11 +356,9 @@ class OrderedColumn(Modelled):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """The labels in their order."""
         return named_values(described, "ordered")
 
     def codec(self) -> CategoryCodec:
-        """The categories in their order."""
         return CategoryCodec(self.values, ordered=True)
 
 
@@ -391,7 +381,6 @@ class TwoTexts(Checked):
     """The texts for false and for true; whole numbers and truth values are allowed unquoted."""
 
     def check(self, value: object) -> tuple[str, str]:
-        """The two texts."""
         if value is None:
             raise refused(EMPTY)
         if not isinstance(value, list | tuple) or len(value) != 2:
@@ -405,7 +394,6 @@ class TwoTexts(Checked):
         return texts[0], texts[1]
 
     def json_schema(self) -> JsonSchema:
-        """A list of two."""
         items = {"type": ["string", "integer", "boolean"]}
         return {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
 
@@ -415,11 +403,9 @@ class Truth(Checked):
     """A truth value, or its text in the table."""
 
     def check(self, value: object) -> bool | str:
-        """The truth value, or the text."""
         return value if isinstance(value, bool) else Cell("true, false or one of the two texts").check(value)
 
     def json_schema(self) -> JsonSchema:
-        """A boolean, string or integer."""
         return {"type": ["boolean", "string", "integer"]}
 
 
@@ -446,13 +432,11 @@ class BooleanColumn(Modelled):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """The two labels."""
         if described.get("type") != "boolean":
             return None
         return {"type": "boolean", "values": cast(Value, value_labels(described.get("labels"))[:2])}
 
     def codec(self) -> BooleanCodec:
-        """False and true with their texts."""
         return BooleanCodec(*self.values)
 
     def fallback(self) -> int:

@@ -40,7 +40,6 @@ class Intervals:
 
     @property
     def single(self) -> bool:
-        """True if each cell has one value."""
         return bool((self.low == self.high).all())
 
 
@@ -72,7 +71,6 @@ class Texts:
 
     @property
     def single(self) -> bool:
-        """True if each cell has one value."""
         return self.exact is not None
 
 
@@ -130,10 +128,7 @@ def drawn_between(
     """A uniform whole number from each code's first to its last, int64[codes].
 
     Args:
-        low: int64[cells], the first number of each cell.
-        high: int64[cells], the last.
         codes: none negative.
-        rng: of post-processing.
     """
     found = low[codes]
     if np.array_equal(low, high):

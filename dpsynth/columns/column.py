@@ -62,7 +62,6 @@ class Column:
 
     @property
     def source(self) -> str:
-        """The column of the table whose cells are read."""
         return self.part_of or self.name
 
     @property
@@ -72,12 +71,10 @@ class Column:
 
     @property
     def size(self) -> int:
-        """Number of codes."""
         return len(self.codec.labels) + self.missing + len(self.distinct)
 
     @property
     def code_type(self) -> np.dtype[np.unsignedinteger]:
-        """The smallest type that holds the codes."""
         return np.min_scalar_type(self.size - 1)
 
     @property
@@ -97,13 +94,11 @@ class Column:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """One public name a code."""
         missing = (MISSING_LABEL,) if self.missing else ()
         return (*self.codec.labels, *missing, *map(distinct_label, self.distinct))
 
     @property
     def unusable(self) -> int:
-        """The code of unusable cells."""
         return len(self.codec.labels) if self.missing else self.fallback
 
     @property
@@ -193,7 +188,6 @@ class Column:
 
         Args:
             codes: int64; any integers where ``one_text_a_code`` holds, as each code has one value then.
-            rng: generator of the values within a cell.
         """
         if self.one_text_a_code and len(codes) > self.size:
             # Arrow checks four bytes at a time several times as fast as one.
@@ -202,7 +196,6 @@ class Column:
 
     @cached_property
     def _value_of_each_code(self) -> pa.Array:
-        """The typed value of each code of a column that has one a code, null for missing."""
         return self._drawn(np.arange(self.size), np.random.default_rng(0))
 
     def _drawn(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
@@ -309,7 +302,6 @@ class NumberSearch:
     form: NumberFormat = PLAIN
 
     def __post_init__(self) -> None:
-        """Reject a search for nothing."""
         if (self.low is None) != (self.high is None):
             raise ValueError("both ends are public, or neither")
         if self.low is not None and self.edges == "equal":

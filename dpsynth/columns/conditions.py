@@ -237,7 +237,6 @@ def possible(formula: Expression, layout: Layout, names: Sequence[str]) -> Possi
 
     Args:
         formula: a formula over modelled columns, and derived ones computed from these.
-        layout: the layout of the table.
         names: columns, one for each axis: those of the formula, or more.
     """
     return _Cells(layout, names).of(formula)
@@ -265,7 +264,6 @@ class _Cells:
         return values.reshape(shape)
 
     def of(self, formula: Expression) -> Possible:
-        """Possible values of a formula."""
         roots = self._layout.roots(formula)
         sizes = [self._columns[name].size for name in roots]
         if isinstance(formula, Literal):
@@ -402,21 +400,18 @@ class CellsOfRows(_Cells):
     """Possible values of formulas in rows of which the cells are known, for more columns than have a grid."""
 
     def __init__(self, layout: Layout, names: Sequence[str]) -> None:
-        """Prepare the cells of some columns of a layout."""
         super().__init__(layout, names)
         self._single, self._axes = set(), 2
         self._codes: Mapping[str, Codes] = {}
         self._moving: str | None = None
 
     def cells(self, name: str) -> int:
-        """Number of cells of a column."""
         return self._columns[name].size
 
     def possible(self, formula: Expression, codes: Mapping[str, Codes], moving: str | None) -> Possible:
         """Possible values of a formula, arrays that broadcast to (rows, 1), or (rows, cells of one column).
 
         Args:
-            formula: a formula over the columns.
             codes: int64[rows] of each column.
             moving: the column that takes each of its cells in turn, if any.
         """
@@ -453,9 +448,7 @@ def satisfied(
 
     Args:
         formula: a formula over these columns, and over derived ones that are computed from them.
-        layout: the layout.
         codes: int64[rows] of each of the columns.
-        rng: draws the values.
     """
     columns = {c.name: c for c in layout.columns}
     operands: dict[str, Operand] = {}

@@ -40,7 +40,6 @@ class Shares(Checked):
     """A mapping from what a code takes to the share of cells that it may have."""
 
     def check(self, value: object) -> dict[str, Decimal | int]:
-        """The shares, exact."""
         if value is None:
             raise refused(EMPTY)
         if not isinstance(value, dict) or not value:
@@ -52,7 +51,6 @@ class Shares(Checked):
         return {key: _share(share, key) for key, share in value.items()}
 
     def json_schema(self) -> JsonSchema:
-        """An object of numbers from 0 to 1."""
         share = _SHARE.json_schema()
         return {
             "type": "object",
@@ -120,7 +118,6 @@ class MissingKey(Checked):
     """True, False, a tuple of texts that mean missing beside the empty one, or distinct markers."""
 
     def check(self, value: object) -> MissingCells:
-        """The treatment; a single marker becomes a tuple of one."""
         if value is None:
             raise refused(f"{EMPTY}. It {_WORDS}")
         if isinstance(value, bool | DistinctMarkers):
@@ -130,7 +127,6 @@ class MissingKey(Checked):
         return _markers(value)
 
     def json_schema(self) -> JsonSchema:
-        """A boolean, a text, a list of texts, or a mapping of two such lists."""
         text = {"type": ["string", "integer"]}
         texts = {"anyOf": [text, {"type": "array", "items": text, "uniqueItems": True}]}
         mapping = {
@@ -220,13 +216,11 @@ class CellText(Checked):
     what: str
 
     def check(self, value: object) -> str:
-        """The cell's text."""
         if value is None:
             raise refused(EMPTY)
         return cell_text(value, self.what)
 
     def json_schema(self) -> JsonSchema:
-        """A string or an integer."""
         return {"type": ["string", "integer"]}
 
 

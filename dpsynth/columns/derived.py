@@ -46,7 +46,6 @@ class Result(Checked):
     """A text or a whole number, as declared."""
 
     def check(self, value: object) -> str | int:
-        """The value."""
         if value is None:
             raise refused(EMPTY)
         cell_text(value, "a text or a whole number")
@@ -56,7 +55,6 @@ class Result(Checked):
         return value
 
     def json_schema(self) -> JsonSchema:
-        """A string or an integer."""
         return {"type": ["string", "integer"]}
 
 
@@ -102,7 +100,6 @@ class DerivedColumn(Section):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """Formula, map, decimals, format, and the text of missing values."""
         if "computed_from" not in described:
             return None
         found: Declared = {"type": "derived", "formula": described["computed_from"]}
@@ -114,7 +111,6 @@ class DerivedColumn(Section):
         return found
 
     def part(self, name: str) -> Derived:
-        """The column of the synthetic table."""
         return Derived(
             name,
             self.formula,
@@ -169,7 +165,6 @@ class Derived:
         return found if self.decimals is None or found.word != "number" else Kind("number", self.decimals)
 
     def operand(self, operands: Mapping[str, Operand], rows: int) -> Operand:
-        """The column's values in each row, from those of other columns."""
         kind = self.kind({name: operand.kind for name, operand in operands.items()})
         if self.map:
             values = self._looked_up(operands, rows, kind)
@@ -201,7 +196,6 @@ class Derived:
         return pc.cast(values, pa.string())
 
     def text(self, values: pa.Array, kind: Kind) -> pa.StringArray:
-        """Values of a kind as they are written in a CSV file."""
         return pc.fill_null(self._written(values, kind), self.marker)
 
 

@@ -43,7 +43,6 @@ class Domain:
 
     @property
     def columns(self) -> Clique:
-        """Column names in table order."""
         return tuple(self.sizes)
 
     def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
@@ -90,9 +89,6 @@ def cells_of(
 
     Args:
         columns: the codes of some rows, by column.
-        domain: the domain of the columns.
-        clique: the clique.
-        rows: number of rows.
     """
     if len(clique) == 1:
         return columns[clique[0]]
@@ -124,7 +120,6 @@ def rare_when_ordered(rest: float, least: float, rows: float) -> float:
     Args:
         rest: rows in rare values; all rows if that isn't known.
         least: rows below which a value of another column is rare; 0: nothing is rare.
-        rows: all rows.
     """
     if least <= 0 or rest <= 0 or rows <= 0:
         return least
@@ -151,7 +146,6 @@ class Compression:
     groups: Mapping[str, NDArray[np.integer]]
 
     def __post_init__(self) -> None:
-        """Reject numbers that are no groups."""
         for column, groups in self.groups.items():
             whole = groups.ndim == 1 and groups.size > 0 and np.issubdtype(groups.dtype, np.integer)
             if not whole or not np.array_equal(np.unique(groups), np.arange(groups.max() + 1)):

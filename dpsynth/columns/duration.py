@@ -89,25 +89,21 @@ class DurationCodec(Codec):
     ordered = True
 
     def __post_init__(self) -> None:
-        """Reject ends out of order, and units that the format can't distinguish."""
         if self.first > self.last or UNITS[self.unit] % self.grain:
             raise ValueError("the ends must not be out of order, nor the unit finer than the format")
 
     @property
     def grain(self) -> int:
-        """Seconds of the finest step that the format writes."""
         return grain_of(self.form)
 
     @cached_property
     def _grid(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last grain of each cell."""
         width = UNITS[self.unit] // self.grain
         starts = np.arange(self.first // width, self.last // width + 2) * width
         return np.maximum(starts[:-1], self.first), np.minimum(starts[1:] - 1, self.last)
 
     @property
     def schema(self) -> dict[str, object]:
-        """Unit, ends, format, and the unit of means."""
         first, last = (_written(self.form, end) for end in (self.first, self.last))
         means = self.form if self.form in _NUMBERS else "seconds"
         return {"unit": self.unit, "min": first, "max": last, "format": self.form, "means_in": means}
@@ -151,7 +147,6 @@ class DurationCodec(Codec):
         return clipped(read_durations(self.form, texts), self.first, self.last)
 
     def codes_of(self, grains: NDArray[np.float64]) -> Codes:
-        """Cell of each number of grains, INVALID for NaN."""
         width = UNITS[self.unit] // self.grain
         whole = np.floor(np.clip(np.nan_to_num(grains, nan=0.0), self.first, self.last)).astype(np.int64)
         return np.where(np.isnan(grains), INVALID, whole // width - self.first // width)
@@ -281,7 +276,6 @@ class DurationColumn(Modelled):
         return int(grains)
 
     def codec(self) -> DurationCodec:
-        """The stretches from min to max."""
         first, last = self._grains("min", self.min), self._grains("max", self.max)
         grain = grain_of(self.format)
         able = [unit for unit, seconds in UNITS.items() if seconds % grain == 0]
@@ -302,7 +296,6 @@ class DurationColumn(Modelled):
         return DurationCodec(self.format, found, first, last)
 
     def fallback(self) -> int:
-        """The code of the default."""
         if self.default is None:
             return 0
         return int(self.codec().codes_of(np.array([float(self._grains("default", self.default))]))[0])

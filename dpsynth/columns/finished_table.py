@@ -135,7 +135,6 @@ class CodedRows:
         )
 
     def whole(self) -> Coded:
-        """All rows in memory."""
         pieces = [codes for _, codes in self.pieces()]
         return {name: np.concatenate([codes[name] for codes in pieces]) for name in pieces[0]}
 
@@ -187,7 +186,6 @@ class FinishedTable:
 
     @property
     def rows(self) -> int:
-        """Its number of rows."""
         return self.coded.rows
 
     @cached_property

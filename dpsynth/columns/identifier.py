@@ -104,7 +104,6 @@ class Surrogates:
     first: str = "1"
 
     def __post_init__(self) -> None:
-        """Reject a first identifier that can't be counted up."""
         if _ENDING.fullmatch(self.first) is None:
             raise ValueError("must end in a digit, from which the following ones are counted up")
 
@@ -116,12 +115,10 @@ class Surrogates:
 
     @property
     def kind(self) -> Kind:
-        """Numbers or texts."""
         return Kind("number" if self.arrow_type == pa.int64() else "text")
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """int64 for plain numbers, otherwise string."""
         start, digits = self._parts
         return pa.int64() if not start and str(int(digits)) == digits else pa.string()
 
@@ -144,7 +141,6 @@ class Surrogates:
         return Surrogates(self.name, f"{start}{int(digits) + rows:0{len(digits)}d}")
 
     def text(self, values: pa.Array) -> pa.StringArray:
-        """Identifiers as they are written in a CSV file."""
         return pc.cast(values, pa.string())
 
 
@@ -153,7 +149,6 @@ class First(Checked):
     """True, false, or the first identifier."""
 
     def check(self, value: object) -> bool | str:
-        """The truth value, or the identifier's text."""
         if value is None:
             raise refused(EMPTY)
         if isinstance(value, bool):
@@ -166,7 +161,6 @@ class First(Checked):
         return text
 
     def json_schema(self) -> JsonSchema:
-        """A boolean, string or integer."""
         return {"type": ["boolean", "string", "integer"]}
 
 
@@ -184,13 +178,11 @@ class IdentifierColumn(Section):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """The first identifier."""
         if "made_up_from" not in described:
             return None
         return {"type": "identifier", "surrogates": described["made_up_from"]}
 
     def part(self, name: str) -> Surrogates | None:
-        """The column of made-up identifiers, if the synthetic table gets one."""
         if self.surrogates is False:
             return None
         return Surrogates(name) if self.surrogates is True else Surrogates(name, self.surrogates)

@@ -128,7 +128,6 @@ def arranged(
         densities: the joint densities, the strongest first.
         codes: int64[rows] of each column; those beyond a density's bins are missing.
         values: typed values of each column, each in its bin; null for missing.
-        rng: generator of post-processing.
     """
     found, positions = dict(values), dict[str, Numbers]()
     for density in densities:
@@ -250,10 +249,8 @@ def tilted(
 
     Args:
         tilts: at most one a column, whose steps are those of its last decimal.
-        columns: the columns by name.
         codes: int64[rows] of each column; those beyond a column's bins are missing.
         values: typed values of each column, each in its bin; null for missing.
-        rng: generator of post-processing.
     """
     found = dict(values)
     for tilt in tilts:
@@ -274,7 +271,6 @@ def moved_steps(steps: Steps, code: Codes, at: Codes, power: Numbers, inside: Nu
     """Steps moved within their bins.
 
     Args:
-        steps: the bins.
         code: int64[rows], the bin of each.
         at: int64[rows], the step of each.
         power: float64[rows].

@@ -91,7 +91,6 @@ class _OfItsKind:
     """
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A union of all kinds, with ``type`` as its tag."""
         choices = {f"@{kind}": handler.generate_schema(declared) for kind, declared in KINDS.items()}
         return core_schema.tagged_union_schema(choices, _kind)
 

@@ -128,7 +128,6 @@ class Layout:
 
         Args:
             codes: codes of each of ``columns``, one a row.
-            rng: generator of post-processing.
         """
         for parted in self.parted:
             codes = {**codes, **parted.reconciled(codes, rng)}
@@ -253,7 +252,6 @@ class Layout:
 
         Args:
             codes: as ``DrawnRows`` has them, for each of ``columns``.
-            rng: generator of the values within a cell.
         """
         codes = self.reconciled(codes, rng)
         drawn = {c.name: c.decode(codes[c.name], rng) for c in self.columns}
@@ -267,7 +265,6 @@ class Layout:
         Args:
             codes: int64[rows] for each of ``columns``, reconciled.
             drawn: a typed value for each row of each of ``columns``, null for missing.
-            rng: generator of post-processing.
         """
         named = {column.name: column for column in self.columns}
         moved = tilted(self.tilts, named, codes, arranged(self.joint, codes, drawn, rng), rng)
@@ -298,7 +295,6 @@ class Layout:
         return part.values(rows) if isinstance(part, Surrogates) else pa.nulls(rows)
 
     def _computed(self, arrays: Mapping[str, pa.Array], rows: int) -> Iterator[tuple[str, pa.Array]]:
-        """Derived columns in turn."""
         named = {column for derived in self._derived.values() for column in references(derived.formula)}
         operands: dict[str, Operand] = {}
         for part in self.parts:
@@ -374,7 +370,6 @@ class FormulaRefused(ValueError):
     """
 
     def __init__(self, column: str, words: str, unknown: str | None = None) -> None:
-        """Keep the column and the words."""
         super().__init__(words)
         self.column = column
         self.unknown = unknown

@@ -64,7 +64,6 @@ class Noisy:
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of one draw of the noise, in the unit of the values."""
         return sqrt(self.variance)
 
 
@@ -96,7 +95,6 @@ class Observation(Noisy):
 
     @property
     def variance_of_sum(self) -> float:
-        """Variance of the sum of all values' noise, in rows squared."""
         return self.variance * (self.values.size if self.summed is None else int(self.summed.sum()))
 
 
@@ -279,7 +277,6 @@ class PublicMarginal:
 
     @cached_property
     def shares(self) -> Shares:
-        """The part of all rows that each cell has."""
         return self.numbers / self.numbers.sum()
 
     def summed(self, clique: Clique) -> Shares:
@@ -333,7 +330,6 @@ class PublicMarginals:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The columns of each marginal."""
         return tuple(m.clique for m in self.marginals)
 
     @property
@@ -354,7 +350,6 @@ class Contradiction(ValueError):
     """Two public marginals that can't both be true: the position of the later one, and its fault."""
 
     def __init__(self, position: int, words: str) -> None:
-        """Keep both."""
         super().__init__(words)
         self.position = position
         self.words = words

@@ -171,7 +171,6 @@ class MomentFormat:
     pattern: str
 
     def __post_init__(self) -> None:
-        """Reject a pattern that doesn't write each moment in exactly one way."""
         _check(self.kind, self._pieces)
 
     @property

@@ -94,7 +94,6 @@ class PartCodec(Codec):
         return np.arange(_MANY[self.part], dtype=np.float64) + self._first
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """The part of each moment, INVALID for a text that is none."""
         moments = self.of.form.read(texts)
         return np.where(np.isnat(moments), INVALID, part_number(self.of.within_ends(moments), self.part))
 
@@ -167,12 +166,10 @@ class Parted:
 
     @property
     def unit(self) -> str:
-        """The unit of the column's own cells."""
         return self._codec.unit
 
     @cached_property
     def _names(self) -> Mapping[str, str]:
-        """The column of each part."""
         return dict(zip(self._codec.parts, (part.name for part in self.parts), strict=True))
 
     @cached_property
@@ -224,7 +221,6 @@ class Parted:
 
         Args:
             codes: the codes of each column, one a row.
-            rng: generator of post-processing.
         """
         units = codes[self.column.name].astype(np.int64)
         at = np.flatnonzero(units < self._units)
@@ -270,7 +266,6 @@ class Parted:
 
         Args:
             codes: codes that ``reconciled`` made.
-            rng: generator of post-processing.
         """
         column, codec = self.column, self._codec
         units = codes[column.name]

@@ -264,7 +264,6 @@ class Around(Checked):
     """A short text in front of a number or behind it."""
 
     def check(self, value: object) -> str:
-        """The text."""
         if not isinstance(value, str) or not 1 <= len(value) <= 20 or not value.isprintable():
             raise refused("must be a text of 1 to 20 printable characters, such as '$'")
         if any(letter.isdigit() or letter in "=+-@" for letter in value):
@@ -272,7 +271,6 @@ class Around(Checked):
         return value
 
     def json_schema(self) -> JsonSchema:
-        """A string."""
         return {"type": "string", "minLength": 1, "maxLength": 20}
 
 
@@ -306,7 +304,6 @@ class NumberNotation(Section):
         return self
 
     def form(self) -> NumberFormat:
-        """The declared format."""
         given = {key: value for key, value in self.model_dump().items() if value is not None}
         return NumberFormat(**given)
 

@@ -99,7 +99,6 @@ class NumericCodec(Codec):
     slopes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject edges that do not rise."""
         rising = all(a < b for a, b in pairwise(self.edges))
         if len(self.edges) < 2 or not rising or not all(map(isfinite, self.edges)):
             raise ValueError("edges must be two or more rising finite numbers")
@@ -168,7 +167,6 @@ class NumericCodec(Codec):
 
     @cached_property
     def _sloping(self) -> NDArray[np.intp]:
-        """The bins whose density is not uniform."""
         return np.flatnonzero(self.slopes)
 
     @cached_property
@@ -206,7 +204,6 @@ class NumericCodec(Codec):
         return clipped(self.form.read(texts), self.edges[0], self.edges[-1])
 
     def codes_of(self, numbers: NDArray[np.float64]) -> Codes:
-        """Bin of each number, INVALID for NaN."""
         bins = np.searchsorted(np.array(self.edges[1:-1]), numbers, side="right")
         return np.where(np.isnan(numbers), INVALID, bins).astype(np.int64)
 
@@ -313,11 +310,9 @@ class _NumericColumn(Modelled):
         return 0 if self.default is None else int(self.codec().codes_of(np.array([float(self.default)]))[0])
 
     def _decimals(self) -> int:
-        """Decimals of the values."""
         return 0
 
     def search(self) -> NumberSearch | None:
-        """The private search for ends or edges, if there is one."""
         if self.edges is None or self.edges == "log" or (self.bounds is None and self.edges == "equal"):
             return None
         bins = self.bins if isinstance(self.bins, int) else DEFAULT_BINS
@@ -411,7 +406,6 @@ class IntegerColumn(_NumericColumn):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """Bins and format."""
         edges = edges_of(described)
         if edges is None or described.get("type") != "integer":
             return None
@@ -529,7 +523,6 @@ class NumberColumn(_NumericColumn):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """Bins, decimals and format."""
         edges = edges_of(described)
         if edges is None or described.get("type") == "integer":
             return None
@@ -538,7 +531,6 @@ class NumberColumn(_NumericColumn):
         return {"type": "number", **bins, **format_of(described)}
 
     def codec(self) -> NumericCodec:
-        """The bins, their edges rounded to doubles."""
         search = self.search()
         if search is not None:
             return _stand_in(search)

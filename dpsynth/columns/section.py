@@ -118,7 +118,6 @@ class Checked(ABC):
         return core_schema.no_info_plain_validator_function(self.check)
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        """The description for editors."""
         return self.json_schema()
 
 
@@ -158,7 +157,6 @@ class Number(Checked):
 
     @property
     def words(self) -> str:
-        """Such as "a number above 0 and below 1"."""
         lower = f"above {self.above}" if self.above is not None else f"of at least {self.at_least}"
         upper = f"below {self.below}" if self.below is not None else f"at most {self.at_most}"
         has_lower = self.above is not None or self.at_least is not None
@@ -167,7 +165,6 @@ class Number(Checked):
         return f"{self.noun} {bounds}".strip() + (f" ({self.advice})" if self.advice else "")
 
     def check(self, value: object) -> Decimal | int:
-        """The number as a Decimal."""
         number = as_number(value, self.words)
         inside = (
             (self.above is None or number > Decimal(self.above))
@@ -187,7 +184,6 @@ class Number(Checked):
             raise refused((error.context or {})["words"], position) from None
 
     def json_schema(self) -> JsonSchema:
-        """A number with its bounds."""
         bounds = {
             "exclusiveMinimum": self.above,
             "minimum": self.at_least,
@@ -205,14 +201,12 @@ class Whole(Number):
     noun: str = "a whole number"
 
     def check(self, value: object) -> int:
-        """The number as an int."""
         number = Decimal(super().check(value))
         if number != number.to_integral_value():
             raise refused(f"must be {self.words}")
         return int(number)
 
     def json_schema(self) -> JsonSchema:
-        """An integer with its bounds."""
         return {**super().json_schema(), "type": "integer"}
 
 
@@ -229,7 +223,6 @@ class Text(Checked):
     longest: int = 200
 
     def check(self, value: object) -> str:
-        """The text."""
         if value is None or value == "":
             raise refused(EMPTY)
         if isinstance(value, bool | int | float | Decimal):
@@ -243,7 +236,6 @@ class Text(Checked):
         return value
 
     def json_schema(self) -> JsonSchema:
-        """A string with its pattern."""
         bounds: JsonSchema = {"type": "string", "minLength": 1, "maxLength": self.longest}
         return bounds if self.pattern is None else {**bounds, "pattern": f"^(?:{self.pattern})$"}
 
@@ -259,7 +251,6 @@ class Choice(Checked):
     allowed: tuple[str, ...]
 
     def check(self, value: object) -> str:
-        """The word."""
         if value is None:
             raise refused(EMPTY)
         if isinstance(value, str) and value in self.allowed:
@@ -268,7 +259,6 @@ class Choice(Checked):
         raise refused(f"must be {one_of(self.allowed)}{guess}")
 
     def json_schema(self) -> JsonSchema:
-        """An enumeration of the words."""
         return {"type": "string", "enum": [*self.allowed]}
 
 
@@ -277,13 +267,11 @@ class Flag(Checked):
     """True or false."""
 
     def check(self, value: object) -> bool:
-        """The truth value."""
         if not isinstance(value, bool):
             raise refused(EMPTY if value is None else "must be true or false")
         return value
 
     def json_schema(self) -> JsonSchema:
-        """A boolean."""
         return {"type": "boolean"}
 
 
@@ -326,12 +314,10 @@ class Unreviewed(Checked):
     """A list of keys, which must be empty."""
 
     def check(self, value: object) -> tuple[str, ...]:
-        """The empty list."""
         refuse_unreviewed(value)
         return ()
 
     def json_schema(self) -> JsonSchema:
-        """A list of strings."""
         return {"type": "array", "items": {"type": "string"}}
 
 

@@ -52,27 +52,22 @@ class Steps:
 
     @property
     def unit(self) -> float:
-        """Size of a step, in the column's unit."""
         return float(10.0**self.exponent)
 
     @property
     def bins(self) -> int:
-        """Number of bins."""
         return len(self.low)
 
     @property
     def last(self) -> int:
-        """The step of the largest number."""
         return int(self.high[-1])
 
     @property
     def half_widths(self) -> NDArray[np.float64]:
-        """Half of each bin's range, in steps."""
         return np.asarray((self.high - self.low) / 2.0)
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """The middle of each bin, in steps."""
         return np.asarray((self.high + self.low) / 2.0)
 
     def number(self, step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -140,13 +135,11 @@ class Centring:
     limit: int
 
     def __post_init__(self) -> None:
-        """Refuse a limit that bounds nothing."""
         if not 1 <= self.limit <= MOST_STEPS:
             raise ValueError(f"the limit of a sum lies between 1 and {MOST_STEPS}")
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 in hex of the offsets."""
         return sha256(np.array(self.offsets, dtype="<i8").tobytes()).hexdigest()
 
     def beyond(self, steps: Steps) -> NDArray[np.float64]:
@@ -178,7 +171,6 @@ class MeasuredSums(Noisy):
 
     @property
     def clique(self) -> Clique:
-        """The columns of the groups, then the column summed."""
         return (*self.by, self.column)
 
 
@@ -195,7 +187,6 @@ class Pieces:
     bins: int
 
     def __post_init__(self) -> None:
-        """Refuse pieces that don't rise from 0."""
         if not self.first or self.first[0] != 0 or any(np.diff(self.first) <= 0):
             raise ValueError("pieces begin at step 0, and rise")
 
@@ -204,7 +195,6 @@ class Pieces:
         """Pieces of equal width.
 
         Args:
-            steps: the bins.
             number: int64[bins], the number of pieces of each, at least 1; at most one a step.
         """
         width = steps.high - steps.low + 1
@@ -215,12 +205,10 @@ class Pieces:
 
     @cached_property
     def array(self) -> Integers:
-        """The first steps as int64[pieces]."""
         return np.array(self.first, dtype=np.int64)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 in hex of the first steps."""
         return sha256(self.array.astype("<i8").tobytes()).hexdigest()
 
     def bin_of(self, steps: Steps) -> NDArray[np.intp]:
@@ -255,5 +243,4 @@ class FinerCounts(Noisy):
 
     @property
     def clique(self) -> Clique:
-        """The columns of the groups, then the column counted."""
         return (*self.by, self.column)

@@ -243,7 +243,6 @@ class TextCodec(Codec):
         return Texts(holding)
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Cell of the prefix of each text that matches the pattern."""
         codes = np.full(len(texts), INVALID, dtype=np.int64)
         for length in sorted({len(prefix) for prefix in self.prefixes}):
             cells = [i for i, prefix in enumerate(self.prefixes) if len(prefix) == length]
@@ -288,7 +287,6 @@ class Levels(Checked):
     """Rising whole numbers from 1."""
 
     def check(self, value: object) -> tuple[int, ...]:
-        """The numbers."""
         if not isinstance(value, list | tuple) or not value:
             raise refused(EMPTY if value is None else "must be a list of rising numbers, such as [1, 3, 5]")
         numbers = tuple(int(Whole(at_least="1", at_most="64").check_at(n, i)) for i, n in enumerate(value))
@@ -300,7 +298,6 @@ class Levels(Checked):
         return numbers
 
     def json_schema(self) -> JsonSchema:
-        """A list of integers."""
         return {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 64}, "minItems": 2}
 
 
@@ -399,7 +396,6 @@ class TextColumn(Modelled):
         return DEFAULT_MOST if self.most is None else self.most
 
     def search(self) -> PrefixSearch | None:
-        """The search for prefixes, if there is one."""
         if self.levels is None or self.pattern is None:
             return None
         return PrefixSearch(self.pattern, self.levels, self._most)
@@ -435,7 +431,6 @@ class TextColumn(Modelled):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """Pattern, prefixes, and the label of all other texts."""
         if "pattern" not in described:
             return None
         prefixes, labels = (value_labels(described.get(key)) for key in ("prefixes", "labels"))
@@ -448,7 +443,6 @@ class TextColumn(Modelled):
         return declared | ({"other": other[0]} if other else {})
 
     def codec(self) -> TextCodec:
-        """The prefixes."""
         assert self.pattern is not None
         if self.levels is not None:
             return TextCodec(self.pattern, every_prefix(self._positions()[: self.levels[-1]], self._most))

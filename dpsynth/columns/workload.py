@@ -148,7 +148,6 @@ class Workload:
     target_weight: Weight = TARGET_WEIGHT
 
     def __post_init__(self) -> None:
-        """Reject undeclared or repeated columns, and weights that can't be normalised."""
         weighted = tuple(c for c, _ in self.weights)
         for names in (self.columns, self.targets, weighted, *(m for m, _ in self.marginals)):
             if len(set(names)) < len(names) or not set(names) <= set(self.columns):
@@ -162,7 +161,6 @@ class Workload:
 
     @property
     def widest(self) -> int:
-        """Columns of the largest marginal."""
         return max([self._ways, *(len(m) for m, _ in self.marginals)])
 
     def weight(self, clique: Iterable[str]) -> float:
@@ -205,18 +203,15 @@ class Workload:
 
     @cached_property
     def _units(self) -> int:
-        """The factor that makes all column weights whole numbers."""
         return lcm(*(Fraction(w).denominator for _, w in self.weights))
 
     @cached_property
     def _whole(self) -> dict[str, int]:
-        """Each column's weight in whole units."""
         given = dict(self.weights)
         return {c: int(Fraction(given.get(c, 1)) * self._units) for c in self.columns}
 
     @cached_property
     def _listed(self) -> tuple[tuple[frozenset[str], Fraction], ...]:
-        """The listed marginals with their total weights."""
         found = []
         for clique, own in self.marginals:
             weight = Fraction(own) * Fraction(

@@ -53,12 +53,10 @@ class Checks:
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
-        """Grids of the conditions: their states by combinations of cells."""
         return grids_of(self.rules, self.layout)
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
-        """The modelled columns by name."""
         return {column.name: column for column in self.layout.columns}
 
     @cached_property
@@ -356,13 +354,11 @@ class _State:
     count: NDArray[np.int64]
 
     def back_to(self, old: _State, back: NDArray[np.bool_]) -> _State:
-        """The rows, with some of them as in an earlier state."""
         codes = {n: np.where(back, old.codes[n], c) for n, c in self.codes.items()}
         count = np.where(back, old.count, self.count)
         return _State(codes, np.where(back, old.broken, self.broken), count)
 
     def take(self, spots: Codes) -> _State:
-        """The rows at some positions."""
         codes = {n: c[spots] for n, c in self.codes.items()}
         return _State(codes, self.broken[:, spots], self.count[spots])
 

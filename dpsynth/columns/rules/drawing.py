@@ -76,8 +76,6 @@ class Finer:
         """Finer cells of the columns of numbers that rules name, and of those that are drawn with these.
 
         Args:
-            rules: the rules.
-            layout: the layout of the table.
             marginal: the model's marginals, which say where pieces should be.
         """
         tied = {c for pair in rules.pairs for c in pair}
@@ -110,7 +108,6 @@ class Finer:
         return replace(self.before, joint=self.layout.joint, tilts=self.layout.tilts)
 
     def coarse(self, codes: Mapping[str, Codes]) -> dict[str, Codes]:
-        """The table's codes of rows."""
         return {c: self.cell_of[c][own] if c in self.cell_of else own for c, own in codes.items()}
 
     def fine(self, codes: Mapping[str, Codes], rng: np.random.Generator) -> dict[str, Codes]:
@@ -118,7 +115,6 @@ class Finer:
 
         Args:
             codes: the table's codes, int64[rows] of each modelled column.
-            rng: draws the values.
         """
         if not self.cell_of:
             return dict(codes)
@@ -156,7 +152,6 @@ def solved_for_parts(
 
     Args:
         checks: the rules, and the layout of the table.
-        turn: the sum.
         codes: int64[rows], cells.
         values: typed values inside these; sums before this one are computed.
         rng: chooses among the values that solve it.
@@ -297,9 +292,7 @@ class _Solution:
         """The step of a part that is furthest in one direction, of those at which the sum can be as wanted.
 
         Args:
-            name: the part.
             others: steps of the other parts: those at which the sum is least, or most, where they are open.
-            wanted: the sum.
             first: True for the step at which the sum is largest but not above what is wanted; False for the
                 one at which it is least but not below.
         """
@@ -345,11 +338,9 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return len(next(iter(self.codes.values())))
 
     def take(self, spots: Codes) -> Batch:
-        """The rows at some positions, in their order."""
         chosen = pa.array(spots)
         return Batch(
             {c: codes[spots] for c, codes in self.codes.items()},
@@ -379,12 +370,9 @@ def obeying(
     """A table in which no row violates a rule.
 
     Args:
-        rules: the rules of the layout.
         layout: the layout of the table, with all cells found.
-        rows: number of rows.
         draw: draws rows from the model.
         marginal: the model's marginals, which decide the partners of tied values.
-        rng: decides the values within a cell.
 
     Raises:
         DpsynthError: no row that obeys the rules was found.
@@ -440,17 +428,14 @@ class Tied:
 
     @cached_property
     def finer(self) -> Finer:
-        """The layout with finer cells of the columns that rules are about."""
         return Finer.of(self.rules, self.whole, self.marginal)
 
     @cached_property
     def checks(self) -> Checks:
-        """The rules, and the layout with finer cells."""
         return Checks(self.rules, self.finer.layout)
 
     @cached_property
     def obedience(self) -> Obedience:
-        """The rules over cells."""
         finer = self.finer.cell_of
         shut = {c: closed[finer[c]] if c in finer else closed for c, closed in self.shut.items()}
         return Obedience(self.rules, self.finer.layout, self.partners, shut)
@@ -487,7 +472,6 @@ class Drawing:
 
     @property
     def checks(self) -> Checks:
-        """The rules, and the layout of the table."""
         return self.tied.checks
 
     def rows(self, first: dict[str, Codes], repairs: RuleRepairs, before: int = 0) -> RuledRows:
@@ -527,7 +511,6 @@ class Drawing:
         return batch
 
     def _moments(self, codes: Mapping[str, Codes]) -> dict[str, pa.Array]:
-        """Moments with the parts of their rows, of columns of which parts are measured."""
         return {p.column.name: p.values(codes, self.rng) for p in self.checks.layout.parted}
 
     def _by_component(self, batch: Batch, bad: Codes) -> Iterator[tuple[Clique, Codes]]:
@@ -609,8 +592,6 @@ class Drawing:
         """Values, drawn again within their cells for some rows, and the rows still violating.
 
         Args:
-            codes: the cells.
-            values: the values.
             wrong: the rows to be drawn again: they violate a rule, or have a sum outside of its cell.
             violated: those that violate a rule, bool[rows].
         """

@@ -56,7 +56,6 @@ class Grid:
 
     @property
     def decided(self) -> bool:
-        """True if cells decide the rule in every row."""
         return not (self.state == DEPENDS).any()
 
     def of(self, codes: Mapping[str, Codes]) -> NDArray[np.int8]:
@@ -95,7 +94,6 @@ def zeros_of(
     A group is a zero only if all its values are.
 
     Args:
-        grids: the grids of conditions.
         groups: for each compressed column, the group of each value.
     """
     found: dict[Clique, NDArray[np.bool_]] = {}
@@ -284,7 +282,6 @@ class Obedience:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """All rules over cells."""
         return tuple(self._parts())
 
     def _parts(self) -> Iterable[Part]:

@@ -93,7 +93,6 @@ class RuleRepairs:
     changed: Mapping[str, int] = field(default_factory=dict)
 
     def with_more(self, more: RuleRepairs) -> RuleRepairs:
-        """These and the repairs of further rows."""
         if not self.rows:
             return more
         columns = dict.fromkeys((*self.changed, *more.changed))
@@ -124,9 +123,7 @@ def repaired(
     """Rows in open combinations of cells, as far as any were found; for each rule the rows that broke it.
 
     Args:
-        obedience: the rules over cells.
         codes: integers[rows] of every modelled column.
-        rng: generator of this post-processing step.
         measured: pairs of columns that were measured.
         cell_of: for columns of which the codes are finer than the table's, the table's code of each.
     """
@@ -189,7 +186,6 @@ class _Aims:
         measured: Collection[frozenset[str]],
         cell_of: Mapping[str, Codes],
     ) -> _Aims:
-        """The aims that the drawn rows are."""
         columns = {c.name: c for c in obedience.layout.columns}
         counts = {c: np.bincount(drawn[c], minlength=columns[c].size) for c in columns}
         groups, whole = {}, {}
@@ -277,7 +273,6 @@ class _Aims:
         """The residuals of rows that have some codes in some columns, together, float64[*shape of codes].
 
         Args:
-            columns: the columns.
             rows: int64[rows], places of the rows.
             codes: for each of the columns, int64[rows] or int64[rows, tries].
         """
@@ -320,7 +315,6 @@ class _Aims:
         """Give rows other codes in some columns.
 
         Args:
-            columns: the columns.
             rows: int64[rows], none twice.
             new: int64[rows] for each of the columns.
             rng: chooses the rows that move, each with the probability at which the expected L is least, as in
@@ -401,7 +395,6 @@ class _Change:
         return cls(begin, weight, counts.astype(np.float64), int(np.count_nonzero(was != now)))
 
     def of(self, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The residuals of its aim among all."""
         return residuals[self.begin : self.begin + self.rows.size]
 
 
@@ -422,7 +415,6 @@ class _Level:
 
     @cached_property
     def shape(self) -> tuple[int, int]:
-        """Number of its cells along each axis."""
         return int(self.first[-1]) + 1, int(self.second[-1]) + 1
 
     @cached_property
@@ -455,7 +447,6 @@ class _Pair:
     dependence: float
 
     def other(self, column: str) -> str:
-        """The column of the two that is not this one."""
         return self.second if column == self.first else self.first
 
     def together(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -487,7 +478,6 @@ class _Repair:
 
     @property
     def columns(self) -> Clique:
-        """The columns of the rules."""
         return columns_of(self.parts)
 
     def run(self, broken: Codes) -> None:
@@ -678,7 +668,6 @@ def _merged(column: Column, whole: NDArray[np.int64], many: int) -> Codes:
     """The place of each group at a level at which so many neighbouring groups of ordered cells are one.
 
     Args:
-        column: the column.
         whole: for each group that of the table's cells.
         many: the number of groups.
     """

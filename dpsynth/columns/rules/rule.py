@@ -72,7 +72,6 @@ class RuleRefused(ValueError):
     """
 
     def __init__(self, number: int, words: str, unknown: str = "", known: Iterable[str] = ()) -> None:
-        """The refusal of a rule by its place, with the words of the message."""
         super().__init__(words)
         self.number = number
         self.unknown = unknown
@@ -96,7 +95,6 @@ class Rules:
     ties: tuple[Tie, ...] = ()
 
     def only(self, numbers: Collection[int]) -> Rules:
-        """Some of the rules, with their numbers among all rules."""
         return replace(
             self,
             conditions=tuple(c for c in self.conditions if c.number in numbers),
@@ -106,12 +104,10 @@ class Rules:
 
     @cached_property
     def sums(self) -> Mapping[str, Sum]:
-        """Sums by the column that they decide."""
         return {turn.target: turn for turn in self.turns if isinstance(turn, Sum)}
 
     @cached_property
     def pairs(self) -> tuple[Clique, ...]:
-        """Pairs of tied columns."""
         return tuple((tie.left, tie.right) for tie in self.ties)
 
     @cached_property
@@ -143,7 +139,6 @@ class Rules:
         return {turn.name: turn for turn in self.turns if isinstance(turn, Derived)}
 
     def columns(self, number: int) -> tuple[str, ...]:
-        """Modelled columns of a rule."""
         found: dict[str, None] = {}
         for condition in self.conditions:
             if condition.number == number:
@@ -158,7 +153,6 @@ class Rules:
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """Modelled columns of all rules."""
         return tuple(dict.fromkeys(c for i in range(len(self.written)) for c in self.columns(i)))
 
 
@@ -273,8 +267,6 @@ def check_condition(number: int, formula: Expression, layout: Layout) -> None:
 
     Args:
         number: its place among the rules, for the refusal.
-        formula: the formula.
-        layout: the layout of the table.
 
     Raises:
         RuleRefused: it names no column, or an unknown one, compares a column with a value that it doesn't
