@@ -18,15 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpsynth.columns.codec import (
-    INVALID,
-    Codec,
-    Codes,
-    Intervals,
-    Texts,
-    Truths,
-    exact_texts,
-)
+from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Texts, Truths, exact_texts
 from dpsynth.columns.column import MISSING_LABEL, ValueSearch, distinct_label
 from dpsynth.columns.declaration import (
     MAX_DOMAIN_SIZE,
@@ -45,16 +37,7 @@ from dpsynth.columns.declaration import (
 )
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import listed_numbers, parse_numbers
-from dpsynth.columns.section import (
-    EMPTY,
-    Checked,
-    Flag,
-    JsonSchema,
-    Text,
-    Value,
-    Whole,
-    refused,
-)
+from dpsynth.columns.section import EMPTY, Checked, Flag, JsonSchema, Text, Value, Whole, refused
 
 _TRUTHS = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1,
            "false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "off": 0}  # fmt: skip

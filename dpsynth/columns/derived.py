@@ -66,7 +66,7 @@ class DerivedColumn(Section):
     type: Literal["derived"] = Field(description="Kind of column.")
     formula: Annotated[str, Text("a formula such as pay + bonus", longest=1000)] = Field(
         description="Formula of the values: a column, or a formula such as pay + bonus, "
-        "first(postcode, 2), year(seen) or if(age < 18, 'child', 'adult').",
+        "first(postcode, 2), year(seen) or if(age < 18, 'child', 'adult')."
     )
     map: Mapping[str, Annotated[str | int, Result()]] | None = Field(
         default=None, description="Value for each text that the formula gives, such as {Bachelors: 13}."

@@ -20,11 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from dpsynth.columns.declaration import (
-    Declared,
-    Described,
-    cell_text,
-)
+from dpsynth.columns.declaration import Declared, Described, cell_text
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import is_number
 from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Section, refused

@@ -96,11 +96,7 @@ HHMM = "hhmm"
 GRAINS = ("Y", "M", "D", "h", "m", "s", "us")
 """Units of numpy's datetime64, from coarse to fine."""
 
-ISO: dict[MomentKind, str] = {
-    "date": "%Y-%m-%d",
-    "datetime": "%Y-%m-%dT%H:%M:%S",
-    "time": "%H:%M:%S",
-}
+ISO: dict[MomentKind, str] = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
 """The formats of ISO 8601."""
 
 _PATTERNS = {

@@ -21,14 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dpsynth.columns.section import (
-    Checked,
-    Choice,
-    JsonSchema,
-    Section,
-    Whole,
-    refused,
-)
+from dpsynth.columns.section import Checked, Choice, JsonSchema, Section, Whole, refused
 
 LARGEST_STEP = 2**53
 """The largest number of units of its last decimal of a number that a double holds exactly."""

@@ -59,14 +59,7 @@ from dpsynth.columns.number_texts import (
     fixed_texts,
     form_of,
 )
-from dpsynth.columns.section import (
-    Choice,
-    Number,
-    Value,
-    Whole,
-    refused,
-    without_default,
-)
+from dpsynth.columns.section import Choice, Number, Value, Whole, refused, without_default
 from dpsynth.columns.sums import Steps, steps_of
 
 
@@ -243,10 +236,7 @@ _Bound = Annotated[Decimal, Number()]
 
 _Bounds = Annotated[Literal["private"], Choice(("private",))]
 
-_Within = Annotated[
-    Literal["linear", "uniform"],
-    Choice(("linear", "uniform")),
-]
+_Within = Annotated[Literal["linear", "uniform"], Choice(("linear", "uniform"))]
 
 _Edges = Annotated[Literal["log"] | Edges, Choice(("equal", "log", "quantiles", "tree"))]
 

@@ -17,15 +17,7 @@ from itertools import combinations
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
 
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import parse, references
