@@ -25,7 +25,7 @@ from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column, ValueSearch
 from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.sums import Centring, Pieces
-from dpsynth.curator import Curator, Journal, Terms, counting, samplers
+from dpsynth.curator import Curator, Journal, Terms, samplers
 from dpsynth.curator.samplers import chances_at
 from dpsynth.curator.table import PrivateTable, Texts
 from dpsynth.curator.units import UnitSample
@@ -71,7 +71,7 @@ def test_every_part_of_an_answer_of_a_million_cells_has_noise_of_its_own(kind, u
 
 @pytest.mark.parametrize("rows", [255, 65_535, (1 << 16) + 1, (1 << 19) + 1, (1 << 21) + 9])
 def test_one_row_after_many_moves_each_answer_by_itself(monkeypatch, rows):
-    monkeypatch.setattr(counting, "cores", lambda: 2)
+    monkeypatch.setattr("dpsynth.curator.table.cores", lambda: 2)
     pieces, centring = Pieces((0, 7), 2), Centring((0, -9), 5)
     found = []
     for number in (rows, rows + 1):
