@@ -136,7 +136,7 @@ def _tier(
     public = None if release_run.published else public_of(release_run, stage.plan)
     drawn = step(Step.SAMPLE, sample_rows, compiled, fitted, public, rng)
     exam = step(Step.EXAMINE, examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
-    cut = answers.cut_off(stage.plan.neighbours)
+    cut = measured.answers.cut_off(stage.plan.neighbours)
     verdict = step(Step.JUDGE, judge, compiled, fitted, drawn, exam, cut)
     step(Step.HEED_VERDICT, heed_verdict, inputs, release_run, verdict, tell)
     guarantee = step(Step.COMPOSE, composed, stage.plan, release_run.journal)
