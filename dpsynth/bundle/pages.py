@@ -1,11 +1,7 @@
-"""The two pages of a bundle: the report and the recipient's README.
+"""The pages of a bundle: the report and the recipient's README, and the report's frame in a notebook.
 
 Invariant: a page shows every name as text, whatever it holds. The report runs no script and fetches nothing;
-its content security policy forbids both.
-
-A self-contained page of HTML, shown in place by a notebook.
-
-Invariant: the page is shown in a frame of its own that runs no script and reaches nothing around it.
+its content security policy, and its frame in a notebook, forbid both.
 """
 
 from __future__ import annotations

@@ -3,12 +3,6 @@
 CSV is UTF-8 with commas and LF, and has quotes only where a cell needs them. The writer of pyarrow.csv would
 quote every text or none; a synthetic table should look like the private table.
 
-A spreadsheet runs a cell of a CSV file that begins with = + - or @ (their full-width forms included, and
-white space or invisible characters in front of them), and splits one that begins with a tab or a line break.
-Such a text gets an apostrophe in front, which spreadsheets show as text. So that the rule can be undone, a
-text that begins with an apostrophe gets one more. Numbers are left as they are, "-5", "-$1,234.50" and
-"-00:30" among them: digits and their separators are no formula.
-
 Invariant: every text and every column name of a CSV file has passed ``neutralise``, and ``restore`` gives it
 back. Memory is that of one piece. The content of a file follows from its rows and from the pieces in which
 they come.
@@ -72,7 +66,14 @@ _SPELT_NUMBER = "^[+-][$€£¥]?[0-9][0-9.,:' _\u00a0\u202f]*[%€£¥$]?$"
 
 
 def neutralise(texts: pa.StringArray) -> pa.StringArray:
-    """Texts with an apostrophe in front of those that a spreadsheet might run; null stays null."""
+    """Texts with an apostrophe in front of those that a spreadsheet might run; null stays null.
+
+    A spreadsheet runs a cell of a CSV file that begins with = + - or @ (their full-width forms included, and
+    white space or invisible characters in front of them), and splits one that begins with a tab or a line
+    break. Such a text gets an apostrophe in front, which spreadsheets show as text. So that the rule can be
+    undone, a text that begins with an apostrophe gets one more. Numbers are left as they are, "-5",
+    "-$1,234.50" and "-00:30" among them: digits and their separators are no formula.
+    """
     risky = pc.match_substring_regex(texts, _RISKY)
     if not pc.any(risky).as_py():
         return texts

@@ -1,14 +1,11 @@
-"""The source of synthetic rows, which a finished release keeps and a bundle holds.
+"""The source of synthetic rows, which a finished release keeps and a bundle holds, and its file.
 
-Invariant: all of it is public. Rows are post-processing: they cost nothing, however many are drawn.
+The file stands beside the model's. It holds the targets of refinement with their posterior variances, so that
+whoever has the bundle can refine longer samples to the same marginals as the released table; and zeros,
+densities and public marginals.
 
-Storage of what makes rows of a model: targets of refinement, zeros, densities, public marginals.
-
-The file stands beside the model's. It holds the targets with their posterior variances, so that whoever has
-the bundle can refine longer samples to the same marginals as the released table.
-
-Invariant: a file that is loaded suits the model, the layout and the rules that are given with it; any other
-file is refused with one error.
+Invariant: all of it is public. Rows are post-processing: they cost nothing, however many are drawn. A file
+that is loaded suits the model, the layout and the rules; any other file is refused with one error.
 """
 
 from __future__ import annotations

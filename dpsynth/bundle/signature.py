@@ -1,15 +1,10 @@
-"""Signatures of bundles by Ed25519 (RFC 8032): who has published these files.
+"""Signatures of bundles by Ed25519 (RFC 8032), and the checksums that they sign.
 
-A signature is made of the file of checksums, which covers every public file. Whoever holds the private key
-can sign bundles in the owner's name; it tells nothing of the private table.
+One file of checksums names every other public file, the manifest among them, in the form of sha256sum:
+``sha256sum --check SHA256SUMS`` finds changes without dpsynth. Whoever holds the private key can sign bundles
+in the owner's name; it tells nothing of the private table.
 
-Invariant: signing is deterministic, so the same bundle has the same signature.
-
-The checksums of a bundle: one file that names every other public file, the manifest among them.
-
-It has the form of the program sha256sum: ``sha256sum --check SHA256SUMS`` finds changes without dpsynth.
-
-Invariant: the same files give the same bytes, so any other file of checksums is a changed one.
+Invariant: the same files give the same checksums and, as signing is deterministic, the same signature.
 """
 
 from __future__ import annotations

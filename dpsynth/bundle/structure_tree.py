@@ -1,11 +1,7 @@
-"""The structure of a model: its tree of cliques for a page, and paths from column to column.
+"""The structure of a model: its tree of cliques, paths from column to column, and a matrix of all pairs.
 
-Merged values in words: the groups of a column, and their labels.
-
-Invariant: groups are public. They follow from published answers by a rule in the config.
-
-Relations of pairs of columns in a model, each with its basis and, after an exam, its measured error; and a
-matrix of all pairs for a page, one line a column, with its pairs with the columns before it.
+The matrix has one line a column, with its pairs with the columns before it; each pair has its basis and,
+after an exam, its measured error.
 
 Invariant: public facts alone, those of a bundle's manifest and of its exam.csv. A cell says what it says in
 words as well as by its mark and shade, so colour and sight are not needed.

@@ -1,15 +1,7 @@
 """``dpsynth plan``: what a release would protect, cost and tell, before any data is read.
 
-Invariant: plain sentences come first; shares, scales and losses in the field's measures only with --detail.
-All of it follows from the config and the ledger.
-
-The words of ``dpsynth plan`` for errors to expect: in rows, and in per cent of a public number of rows.
-
-Invariant: everything follows from the forecast, so from the config alone.
-
-Details of a plan, which ``dpsynth plan --detail`` adds: groups, rules, pairs, memory, the budget by step.
-
-Invariant: all of it follows from the config and the ledger.
+Invariant: plain sentences come first; shares, scales, groups, rules and losses in the field's measures only
+with --detail. All of it follows from the config and the ledger.
 """
 
 from __future__ import annotations

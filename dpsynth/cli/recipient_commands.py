@@ -1,12 +1,7 @@
-"""The commands of a recipient, who has the public folder of a bundle: verify, query, sample; and keygen.
+"""Commands about a bundle's public folder: verify, query, sample, report, manifest; and keygen.
 
-Invariant: they parse, call and print; what they print goes to standard output as a whole, or not at all.
-
-``dpsynth report``: the report of a bundle, made anew from its public folder alone.
-
-Invariant: a report in a public folder is never replaced by one that its manifest's checksum doesn't fit.
-
-``dpsynth manifest``: a bundle's manifest, as it is or as an entry of the deployments registry.
+Invariant: they parse, call and print; what they print goes to standard output as a whole, or not at all. A
+report in a public folder is never replaced by one that its manifest's checksum doesn't fit.
 """
 
 from __future__ import annotations

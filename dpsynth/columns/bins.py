@@ -2,17 +2,8 @@
 
 Edges that nobody declared are of one width, or grow by a constant factor away from zero. Amounts of money,
 counts and sizes differ by factors, so bins of one width between 0 and a large number would put nearly all of
-them into the first. Growing bins have room for all sizes: each is as many times as wide as the one before.
-Zero and both ends have bins of their own: zero because many amounts are zero, the ends because all values
-beyond them count as the ends. Such bins are given by their starts, in units of a column's last decimal; the
-last start is the largest value, alone in its bin.
-
-The density inside a bin continues the trend from bin to bin, as wide bins hold more small values than large
-ones, or the other way round. It is linear on logarithmic axes: a straight line through the densities of
-neighbours, so a power of the value, x^slope. A bin whose neighbours both hold less, or both more, has a
-uniform density, and so has a bin on both sides of zero. The rows of bins at either end in which there is
-nothing but noise lie near the other bins. Bins are given as runs of whole steps, a step being the last
-decimal of the column.
+them into the first. The density inside a bin continues the trend from bin to bin, as wide bins hold more
+small values than large ones, or the other way round.
 
 Invariant: edges follow from the declaration alone, by exact arithmetic, and are numbers of few digits, so
 that they don't depend on a machine's rounding. Densities follow from noisy answers, and a value stays in its
@@ -75,13 +66,15 @@ _NARROWEST = 1e-3
 def slopes(low: StepNumbers, high: StepNumbers, counts: Numbers, least: float) -> Numbers:
     """The exponent of each bin's density, float64[bins]; 0 is uniform.
 
-    In a bin with two neighbours it is the harmonic mean of the slopes to both, 0 if they differ in sign (the
-    limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at the far end, the slope to
-    the one neighbour; at the end near zero, see ``_towards_zero``. Bins of one value have no density and are
-    left out. Outer bins with nothing but noise have the steepest density, towards the other bins.
+    The density is linear on logarithmic axes: a straight line through those of neighbours, so a power of the
+    value, x^slope. In a bin with two neighbours it is the harmonic mean of the slopes to both, 0 if they
+    differ in sign (the limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at the
+    far end, the slope to the one neighbour; at the end near zero, see ``_towards_zero``. A bin on both sides
+    of zero is uniform. Bins of one value have no density and are left out. Outer bins with nothing but noise
+    have the steepest density, towards the other bins.
 
     Args:
-        low: first step of each bin, rising.
+        low: first step of each bin, rising; a step is the last decimal of the column.
         high: last step of each bin, at least ``low``.
         counts: rows of each bin, possibly noisy.
         least: lower bound on the rows of a bin, above 0; half a standard deviation of their noise.
@@ -215,6 +208,10 @@ def grows(low: float, high: float) -> bool:
 
 def growing_starts(low: int, high: int, bins: int) -> list[int]:
     """Starts of bins that grow away from zero; fewer than asked for where there are few units.
+
+    Zero and both ends have bins of their own: zero because many amounts are zero, the ends because all values
+    beyond them count as the ends. Starts are in units of a column's last decimal; the last one is the largest
+    value, alone in its bin.
 
     >>> growing_starts(0, 1000, 8)
     [0, 1, 3, 10, 32, 100, 320, 1000]

@@ -2,21 +2,7 @@
 
 Columns that depend on each other across bins also do inside them: of the flights that leave two to four hours
 late, those that leave later arrive later. Independent draws inside bins lose that. So the density inside a
-cell continues the trend of the cells around it, like the density inside a bin (``bins``). Its logarithm is
-
-    a u + b v + c u v - |c| (u^2 + v^2) / 2
-
-for positions u and v between -1/2 and 1/2 within the two bins. For a large c that is a band of standard
-deviation c^(-1/2). The coefficients follow from the logarithms of the counts of the cells around: a and b
-from their differences, c from the log odds ratios of four cells each. A count is a mean over its cell, so
-these ratios are too small where the band is narrower than a bin. They are raised to those of the band whose
-neighbouring cells have the counted odds. The density decides only which row of a bin gets which of the values
-that were drawn for the bin.
-
-A tilt gives groups the means that were measured. A bin's density is the same in all groups, though numbers of
-one group may lie further up in their bins than those of another. With a tilt of power t, a number at the
-position p of its bin, from 0 to 1, moves to p^t: up where t is below 1, down where it is above. All numbers
-stay in their bins, in their order within a group, and spread over the whole bin.
+cell continues the trend of the cells around it, like the density inside a bin (``bins``).
 
 Invariant: the densities are public, of noisy answers. Codes don't change; a joint density keeps the values of
 each bin of a column, so its distribution too.
@@ -58,6 +44,16 @@ _ROWS = 1 << 17
 @dataclass(frozen=True, eq=False)
 class JointDensity:
     """The density of two columns inside the cells of their joint marginal.
+
+    Its logarithm is, for positions u and v between -1/2 and 1/2 within the two bins,
+
+        a u + b v + c u v - |c| (u^2 + v^2) / 2
+
+    For a large c that is a band of standard deviation c^(-1/2). The coefficients follow from the logarithms
+    of the counts of the cells around: a and b from their differences, c from the log odds ratios of four
+    cells each. A count is a mean over its cell, so these ratios are too small where the band is narrower than
+    a bin. They are raised to those of the band whose neighbouring cells have the counted odds. The density
+    decides only which row of a bin gets which of the values that were drawn for the bin.
 
     Attributes:
         first, second: the columns.
@@ -174,7 +170,6 @@ def _logs(steep: Numbers, flat: Numbers) -> Numbers:
 
 
 def _first_logs(first: Numbers, second: Numbers, interaction: Numbers) -> Numbers:
-    """The same for the position in the first bin, of densities summed over the second one."""
     flat = np.abs(interaction)
     inside = _logs((second + interaction * _MIDDLES)[:, :, None], flat[:, :, None])
     most = inside.max(axis=2)
@@ -220,6 +215,11 @@ def _dealt(values: pa.Array, codes: Codes, drawn: Numbers) -> tuple[pa.Array, Nu
 @dataclass(frozen=True, eq=False)
 class Tilt:
     """The tilts of a column's density by group.
+
+    Groups get the means that were measured. A bin's density is the same in all groups, though numbers of one
+    group may lie further up in their bins than those of another. With a tilt of power t, a number at the
+    position p of its bin, from 0 to 1, moves to p^t: up where t is below 1, down where it is above. All
+    numbers stay in their bins, in their order within a group, and spread over the whole bin.
 
     Attributes:
         column: the column of numbers.

@@ -1,19 +1,10 @@
 """The layout of the synthetic table: its columns in their order, with the source of each.
 
 A column is drawn from the model, made up, or computed from other columns. Only the first kind is read from
-the private table.
+the private table. Computed columns are neither read nor modelled, so they cost nothing and no row contradicts
+them.
 
 Invariant: the table's columns, their types and their order follow from the config alone.
-
-Columns that follow from others: computed from each synthetic row after it was drawn.
-
-They are neither read from the private table nor modelled, so they cost nothing and no row
-contradicts them.
-
-Pieces of work done by threads, and taken in their order.
-
-Invariant: results come in the order of the tasks, whatever thread is first; no more tasks are under way than
-there are threads.
 """
 
 from __future__ import annotations
@@ -43,10 +34,11 @@ T = TypeVar("T")
 
 
 def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
-    """The results of tasks, in the order of the tasks.
+    """The results of tasks done by threads, in the order of the tasks.
 
-    A task is taken from ``tasks`` when a thread is free for it. The first error of a task is raised in its
-    turn, and no further task begins. One thread is the caller's own.
+    A task is taken from ``tasks`` when a thread is free for it, so no more are under way than there are
+    threads. The first error of a task is raised in its turn, and no further task begins. One thread is the
+    caller's own.
     """
     if threads <= 1:
         yield from (task() for task in tasks)

@@ -1,13 +1,10 @@
-"""Formats of dates and times of day: a fixed subset of strptime's codes.
+"""Formats of dates and times of day: a fixed subset of strptime's codes, and the numbers that they write.
 
-The grain of a format is the finest unit that it writes; moments are counted in grains.
+The grain of a format is the finest unit that it writes; moments, numpy's datetime64, are counted in grains.
+Times of day are moments of 1970-01-01.
 
 Invariant: a moment that is written in a format is read back as the same moment, and a text that names no day
 of the calendar is no moment.
-
-Moments as the numbers that formats write and read: years, months, days, hours ...
-
-Moments are numpy's datetime64; times of day are moments of 1970-01-01.
 """
 
 from __future__ import annotations

@@ -2,14 +2,6 @@
 
 Invariant: sums of weights are exact rationals until they are returned, so that no column's weight, however
 far from other columns' weights, is lost in a difference. The mean weight of a pair is 1.
-
-Unions of cliques that are counted instead of the cliques themselves, each of which is then summed down.
-
-A pass over the rows costs the number of rows for each union, whatever its cells. So cliques whose columns
-together have few cells are counted as one.
-
-Invariant: every clique lies within the union it is given with. The choice depends on public sizes, the bound
-and the cliques alone.
 """
 
 from __future__ import annotations
@@ -35,14 +27,14 @@ Blocks = frozenset[int]
 
 
 def unions(domain: Domain, cliques: Sequence[Clique], most: int) -> Iterator[tuple[Clique, list[Clique]]]:
-    """Cliques to be counted as one, each group with its union.
+    """Cliques to be counted as one, each group with its union, within which every clique of it lies.
 
-    Columns are put in blocks. The blocks are so small that any of them, as many as a clique has columns, have
-    at most ``most`` cells together. Cliques that touch the same blocks are counted as one, and so are those
-    of several such groups, as long as their blocks have few cells.
+    A pass over the rows costs the number of rows for each union, whatever its cells. Columns are put in
+    blocks, so small that any of them, as many as a clique has columns, have at most ``most`` cells together.
+    Cliques that touch the same blocks are counted as one, and so are those of several such groups, as long as
+    their blocks have few cells. The choice depends on the arguments alone.
 
     Args:
-        domain: the sizes of the columns.
         cliques: the cliques, each once.
         most: largest number of cells of a union of several cliques.
     """

@@ -1,10 +1,7 @@
-"""Periods: the slice of the table that a release is about, and the composition of the slices' costs.
+"""Times of releases: the period, the slice of the table that a release is about, and the schedule.
 
-Invariant: the slice follows from the config, the clock and the command line alone.
-
-The schedule of a release: a cron line and a time zone.
-
-Invariant: every schedule has a next tick. Ticks are instants in order, none twice.
+Invariant: the slice follows from the config, the clock and the command line alone. Every schedule has a next
+tick; ticks are instants in order, none twice.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""The privacy guarantee that is asked for, and the ledger that caps the sum over releases.
+"""The privacy guarantee that is asked for, its audiences, and the ledger that caps the sum over releases.
 
-Invariant: every budget is an exact decimal, never a float.
+The audiences of a release may learn different amounts, and are nested: one of a larger epsilon gets all that
+those of a smaller epsilon get, and more. So all bundles together cost the largest epsilon, and not the sum.
 
-Audiences: bundles of one release for readers who may learn different amounts.
-
-The audiences are nested. An audience of a larger epsilon gets all that those of a smaller epsilon get, and
-more. So all bundles together cost the largest epsilon, and not the sum.
-
-Invariant: in rising order of epsilon no delta falls, and no two audiences have the same epsilon.
+Invariant: every budget is an exact decimal, never a float. In rising order of epsilon no delta falls, and no
+two audiences have the same epsilon.
 """
 
 from __future__ import annotations

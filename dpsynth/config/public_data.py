@@ -1,10 +1,7 @@
-"""Public marginals: totals that a release need not measure and must agree with.
+"""Public data: totals that a release need not measure and must agree with, and a table as evidence.
 
-Invariant: a file of totals is part of the config, read with it and never again.
-
-The section of a public table, which gives evidence of the relations between columns.
-
-Invariant: the section names the file and never opens it.
+Invariant: a file of totals is part of the config, read with it and never again; the section of a public table
+names its file and never opens it.
 """
 
 from __future__ import annotations

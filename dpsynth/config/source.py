@@ -2,18 +2,6 @@
 
 Invariant: the section names the table and its form, and never opens it. No password stands in it. What is not
 declared has a fixed meaning: a release infers nothing from the table.
-
-Queries whose rows follow, each, from one row of one table, whatever its cells.
-
-A guarantee for a row, or for a person, holds for the rows of a query only if one row of the database moves
-one row of the query. LIMIT, DISTINCT, GROUP BY, joins and windows let one row move any number of others. And
-an expression that fails on some cells, such as a cast, shows in the exit code that there is such a cell.
-
-Invariant: what is let through is listed, piece by piece; all else is a doubt. So a doubt may be groundless,
-and its owner may say so (``source.row_by_row``). Views of the database, its own triggers and functions are
-not looked into.
-
-The parser takes a third of a second to import: only a configuration with a query does so.
 """
 
 from __future__ import annotations
@@ -84,6 +72,15 @@ def dialect_of(address: str) -> str:
 
 def doubt_of(query: str, dialect: str = "") -> str | None:
     """The first piece of a query that may break its row-by-row reading, in words; None if there is none.
+
+    A guarantee for a row, or for a person, holds for the rows of a query only if one row of the database
+    moves one row of the query. LIMIT, DISTINCT, GROUP BY, joins and windows let one row move any number of
+    others. And an expression that fails on some cells, such as a cast, shows in the exit code that there is
+    such a cell.
+
+    What is let through is listed, piece by piece; all else is a doubt. So a doubt may be groundless, and its
+    owner may say so (``source.row_by_row``). Views of the database, its own triggers and functions are not
+    looked into. The parser takes a third of a second to import: only a configuration with a query does so.
 
     Args:
         dialect: the kind of its database; "" where it isn't known yet.

@@ -1,14 +1,10 @@
 """The structure section: the method that chooses the marginals to measure, and their workload.
 
+The registry of methods has one line each, from which the checks on loading, the error messages, the JSON
+Schema and the registry of strategies are made. The algorithm of a method is in the file of the same name in
+``dpsynth.strategy``.
+
 Invariant: a key that the method doesn't use is refused, so no key is ignored.
-
-Registry of the methods that ``structure.method`` may name, one line each.
-
-The line of a method holds the facts that the configuration and a plan need. Its algorithm is in the file
-of the same name in ``dpsynth.strategy``. The checks on loading, the error messages, the JSON Schema and the
-registry of strategies are all made from these lines.
-
-Invariant: made of public facts; nothing here depends on a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The computation of each kind of statistic.
+"""The computation of each kind of statistic, associations and regressions among them.
 
 A computation takes what was asked for and the sources, and returns a ``Computed``. Figures of columns that
 were measured together come from the noisy answers. All other figures are the model's; their errors follow
@@ -7,18 +7,6 @@ Each row says in ``limits`` what its interval claims.
 
 Invariant: post-processing. One kind is one declaration (``dpsynth.columns.statistic_kinds``) and one entry
 here.
-
-Cramer's V of a table of counts.
-
-Invariant: post-processing.
-
-Regressions fitted to a table of expected counts, each cell a weighted row.
-
-A cell counts with the centre of its bins. Rows with a missing value in any of the columns are left out, as
-most programs do. The coefficients of a logistic regression are a classifier, and are written as plain
-numbers.
-
-Invariant: post-processing. The numbers describe the private table, not a population behind it.
 """
 
 from __future__ import annotations
@@ -86,6 +74,10 @@ TWO = 2
 @dataclass(frozen=True, eq=False)
 class Design:
     """The rows of a regression, one a cell.
+
+    A cell of expected counts is a weighted row, with the centre of its bins. Rows with a missing value in any
+    of the columns are left out, as most programs do. Coefficients describe the private table, not a
+    population.
 
     Attributes:
         terms: the names of the terms, without the intercept: a column, or a column and one of its values.

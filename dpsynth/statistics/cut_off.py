@@ -1,20 +1,5 @@
 r"""The share of the rows that the contribution bound cuts off, by noisy numbers of units by their rows.
 
-Let N_j be the units of range j, which have from a_j to b_j rows, and B the bound. With every unit's rows
-counted up to some T >= B, the rows that are cut off are
-
-    E_T = sum over x of N(x) max(min(x, T) - B, 0),
-
-which lies between sum_j N_j l_j and sum_j N_j h_j, where l and h take the ends of each range. With T at the
-end of a range, units with more than T rows add T - B each, exactly. So each T has a lower and an upper limit
-of E_T that are linear in the noisy numbers. A factor c, the same for all T, takes them far enough apart that
-all of them hold at once in 96 of 100 releases; it follows from the noise alone, by simulation. With an
-interval of 99 % for the number K of rows that were kept, the share E_T / (E_T + K) has one of 95 %.
-
-E_T only grows with T, so a lower limit at any T is one of all rows that were cut off. An upper limit of these
-there can't be: a single person may have any number of rows. The T that is told is that of the largest lower
-limit, which the joint validity of all limits allows.
-
 Invariant: a pure function of answers and public facts.
 """
 
@@ -88,6 +73,22 @@ class Kept:
 @dataclass(frozen=True, eq=False)
 class CutOff:
     """The rows that a contribution bound cuts off.
+
+    Let N_j be the units of range j, which have from a_j to b_j rows, and B the bound. With every unit's rows
+    counted up to some T >= B, the rows that are cut off are
+
+        E_T = sum over x of N(x) max(min(x, T) - B, 0),
+
+    which lies between sum_j N_j l_j and sum_j N_j h_j, where l and h take the ends of each range. With T at
+    the end of a range, units with more than T rows add T - B each, exactly. So each T has a lower and an
+    upper limit of E_T that are linear in the noisy numbers. A factor c, the same for all T, takes them far
+    enough apart that all of them hold at once in 96 of 100 releases; it follows from the noise alone, by
+    simulation. With an interval of 99 % for the number K of rows that were kept, the share E_T / (E_T + K)
+    has one of 95 %.
+
+    E_T only grows with T, so a lower limit at any T is one of all rows that were cut off. An upper limit of
+    these there can't be: a single person may have any number of rows. The T that is told is that of the
+    largest lower limit, which the joint validity of all limits allows.
 
     Attributes:
         units: noisy numbers of units by their rows.

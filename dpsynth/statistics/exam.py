@@ -2,27 +2,8 @@
 
 An error is a total variation distance: the share of the rows that would have to change so that a marginal of
 the synthetic table were that of the private table. It is half of an L1 distance that the curator has measured
-with noise, so each has an interval that follows from the noise alone, without any model.
-
-The errors of the model's figures follow from the exam, so that they hold whatever the model lacks. It
-measures the L1 distance D of the synthetic table from the private one in a clique. It says how large the
-errors of all cells are together: noise, shrinkage, and relations that the model doesn't have. The model's own
-counts n lie as far away, but for the rounding to whole rows. The distance is divided among the cells as the
-sizes of their errors are expected to be: cell i gets D sqrt(n_i + 1) / sum_j sqrt(n_j + 1). Errors have
-longer tails than normal ones, as some relations are missing and others aren't. Those of the Laplace
-distribution with the mean size e lie within e ln(20) in 95 of 100 cases.
-
-The errors of a group's cells may be random, or all of them may shift the group's mean in one direction, as
-they do where a relation is missing. Then some groups are further off than others. So a sum may be off by
-random errors, and by a shift of errors of two and a half times the expected sizes. Chance shifts nothing: a
-table that was drawn from the model would be at the distance C of it, the sum of sqrt(2 n_i/pi) over cells.
-One that agrees with measured marginals is nearer; half of C^2 is taken for chance, so the sizes in the shift
-are those of the distance sqrt(D^2 - C^2/2).
-
-That is a model of the errors, held against tables by ``benchmarks/coverage.py``. There is a bound too. Errors
-above zero and errors below zero add up to D/2 each, if both tables have as many rows. So a sum of counts with
-weights between a and b is off by at most (b - a) D/2, and by |a + b|/2 more for each row by which the numbers
-of rows differ. The narrower of the two is taken.
+with noise, so each has an interval that follows from the noise alone, without any model. The errors of the
+model's figures follow from the exam, so that they hold whatever the model lacks (``ExaminedCells``).
 
 Invariant: post-processing. All of it is made from noisy distances and public facts.
 """
@@ -272,6 +253,25 @@ def _shown(error: MeanError | None) -> dict[str, float] | None:
 @dataclass(frozen=True, eq=False)
 class ExaminedCells:
     """The model's counts of columns whose distance from the private table was measured.
+
+    The L1 distance D of the synthetic table from the private one in a clique says how large the errors of all
+    cells are together: noise, shrinkage, and relations that the model doesn't have. The model's own counts n
+    lie as far away, but for the rounding to whole rows. The distance is divided among the cells as the sizes
+    of their errors are expected to be: cell i gets D sqrt(n_i + 1) / sum_j sqrt(n_j + 1). Errors have longer
+    tails than normal ones, as some relations are missing and others aren't. Those of the Laplace distribution
+    with the mean size e lie within e ln(20) in 95 of 100 cases.
+
+    The errors of a group's cells may be random, or all of them may shift the group's mean in one direction,
+    as they do where a relation is missing. Then some groups are further off than others. So a sum may be off
+    by random errors, and by a shift of errors of two and a half times the expected sizes. Chance shifts
+    nothing: a table that was drawn from the model would be at the distance C of it, the sum of sqrt(2 n_i/pi)
+    over cells. One that agrees with measured marginals is nearer; half of C^2 is taken for chance, so the
+    sizes in the shift are those of the distance sqrt(D^2 - C^2/2).
+
+    That is a model of the errors, held against tables by ``benchmarks/coverage.py``. There is a bound too.
+    Errors above zero and errors below zero add up to D/2 each, if both tables have as many rows. So a sum of
+    counts with weights between a and b is off by at most (b - a) D/2, and by |a + b|/2 more for each row by
+    which the numbers of rows differ. The narrower of the two is taken.
 
     Attributes:
         rows_reach: half the width of the 95 % interval of the number of rows.

@@ -1,22 +1,6 @@
 """Figures by group with a question of their own: means and sums from noisy sums, quantiles from finer counts.
 
-A mean is (bins' rows times offsets + sum of distances) / rows. Its interval is Fieller's (1954): all m for
-which the estimated sum less m times the estimated rows is within 1.96 of its standard errors of zero. It
-holds for ratios of noisy numbers where a first-order error doesn't: where a group has few rows. Where the
-limit of a row may have cut off numbers of a wide bin, the standard error covers the unknown mean of what was
-cut off as well, by ``variance_of_unknown``.
-
-A quantile is that of ``group_figures``, with pieces of bins in place of bins. Both say how many rows a bin
-has. With f the counts of the K pieces of a bin, of variance v each, and c the count of the bin, of variance
-V, the pieces are estimated by f + l (c - sum of f)/K with l = K v/(K v + V): they add up to the mean of both,
-weighted by precision. A sum of pieces with weights w, of mean m in a bin, is then the sum of (w - l m) f and
-of l m c over the bins. The two are independent, so its variance is that of both together.
-
-The synthetic table follows measured sums by slopes of the densities inside bins. The model knows how many
-rows of a group are in each bin, and gives every group the density of all rows inside it. So the densities of
-a group are tilted by a power, within bounds, with which the model's mean of the group becomes the measured
-one. If the measured mean is less precise than the mean by bins, the aim is the mean of both, weighted by
-precision.
+The synthetic table follows measured sums by slopes of the densities inside bins (``tilts_of``).
 
 Invariant: post-processing of noisy answers. The same bundle gives the same tilts.
 """
@@ -56,6 +40,12 @@ SUMS, FINER = "sums.json", "finer_counts.json"
 @dataclass(frozen=True, eq=False)
 class SummedMeans:
     """Means of a column in each group; NaN where a group has too few rows.
+
+    A mean is (bins' rows times offsets + sum of distances) / rows. Its interval is Fieller's (1954): all m
+    for which the estimated sum less m times the estimated rows is within 1.96 of its standard errors of zero.
+    It holds for ratios of noisy numbers where a first-order error doesn't: where a group has few rows. Where
+    the limit of a row may have cut off numbers of a wide bin, the standard error covers the unknown mean of
+    what was cut off as well, by ``variance_of_unknown``.
 
     Attributes:
         error: its standard error, to first order; of noise, and of what the limit may have cut off.
@@ -187,6 +177,13 @@ def _fieller(rows: Numbers, spread: Numbers, crossed: Numbers, of_rows: float) -
 @dataclass(frozen=True, eq=False)
 class FinerQuantiles:
     """Quantiles of a column by group.
+
+    A quantile is that of ``group_figures``, with pieces of bins in place of bins. Both say how many rows a
+    bin has. With f the counts of the K pieces of a bin, of variance v each, and c the count of the bin, of
+    variance V, the pieces are estimated by f + l (c - sum of f)/K with l = K v/(K v + V): they add up to the
+    mean of both, weighted by precision. A sum of pieces with weights w, of mean m in a bin, is then the sum
+    of (w - l m) f and of l m c over the bins. The two are independent, so its variance is that of both
+    together.
 
     Attributes:
         measured: the finer counts, whose clique ``direct`` covers.
@@ -357,6 +354,11 @@ def tilts_of(
     ruled: Collection[str] = (),
 ) -> tuple[Tilt, ...]:
     """A tilt for each column with sums: by the sums of most groups.
+
+    The model knows how many rows of a group are in each bin, and gives every group the density of all rows
+    inside it. So the densities of a group are tilted by a power, within bounds, with which the model's mean
+    of the group becomes the measured one. If the measured mean is less precise than the mean by bins, the aim
+    is the mean of both, weighted by precision.
 
     Args:
         sums: the measured sums.

@@ -1,45 +1,9 @@
-"""The rules of warnings: which noisy counts of single columns say that a table was misread.
+"""Warnings about the private table: signs, in noisy counts of single columns, that it was misread.
 
-A warning is raised only if the noise can't have caused it, except with a small probability (``CHANCE``). A
-column is
+A warning is raised only if the noise can't have caused it, except with a small probability (``CHANCE``).
 
-*   empty, if certainly more than half of its cells are missing, and perhaps 95 % or more;
-*   mostly missing, if certainly more than half of its cells are missing, and certainly fewer than 95 %;
-*   in one place, if certainly more than 95 % of its cells count as one value, and perhaps all; more than 90 %
-    if that value also takes undeclared ones;
-*   misspelt in its declaration, if some declared values have certainly less than a quarter of an even share,
-    and perhaps no row at all, while a full even share of the cells, and a tenth, certainly has no declared
-    value.
-
-Codes that take more than one thing, such as missing, which takes what is empty and what can't be read, may
-have a share that is expected: by ``expected`` in the configuration. It takes the place of these rules: then
-the sign is a share that is certainly larger, by more than ``DRIFT``. Where no share is expected, a tenth of
-the cells that is missing, a quarter that counts as ``other``, or a tenth at an end that has more than three
-times the cells of its neighbour, is a question to the owner, and is not published: healthy columns show it
-too.
-
-"Perhaps" is what the noise allows. In a small table it stands for "can't be told from".
-
-A table is below its noise if its number of rows doesn't exceed the noise of the columns' sums; then nothing
-is said about its columns. Before the columns are asked for, it seems to be empty by its number of rows alone
-(``empty_table``).
-
-Invariant: the rules see the answers and public facts, nothing else.
-
-The noisy number of rows, and shares of it with limits.
-
-A share is a ratio of two noisy numbers that are linear in the answers: a count M, and the number of rows N,
-averaged over its own answer and all columns' sums with weights by their precision. By Fieller's theorem its
-limits are the roots s of (M - sN)^2 = z^2 Var(M - sN), where z is a number of standard deviations. They are
-real if N exceeds z of its own; otherwise noise allows any share. With w the weight of M's own column in N,
-Var(M - sN) = Var(M)(1 - 2sw) + s^2 Var(N).
-
-Invariant: only answers of the release and public facts enter. All limits of a release hold together, but for
-a chance of ``CHANCE``.
-
-A warning about the private table, as one value.
-
-Invariant: every field is a public fact: made of noisy answers and of the configuration.
+Invariant: every field of a warning is a public fact, made of noisy answers and of the configuration. All
+limits of a release hold together, but for a chance of ``CHANCE``.
 """
 
 from __future__ import annotations
@@ -114,7 +78,14 @@ class NoisyRows:
         return self.rows <= self.reach
 
     def share(self, answer: Measurement, codes: Sequence[int]) -> Limits:
-        """Share of all rows that have one of some codes of a column; only for a table above its noise."""
+        """Share of all rows that have one of some codes of a column; only for a table above its noise.
+
+        A share is a ratio of two noisy numbers that are linear in the answers: a count M, and the number of
+        rows N, averaged over its own answer and all columns' sums with weights by their precision. By
+        Fieller's theorem its limits are the roots s of (M - sN)^2 = z^2 Var(M - sN), where z is a number of
+        standard deviations. They are real if N exceeds z of its own; otherwise noise allows any share. With w
+        the weight of M's own column in N, Var(M - sN) = Var(M)(1 - 2sw) + s^2 Var(N).
+        """
         found = float(answer.values[list(codes)].sum())
         variance = max(answer.variance, LEAST_VARIANCE) * len(codes)
         weight, z2 = self.variance / _variance_of_sum(answer), self.deviations**2
@@ -224,6 +195,27 @@ def warnings_of(
     expected: Mapping[str, Shares] = _NONE,
 ) -> tuple[DataWarning, ...]:
     """The warnings of a release, in the order of its columns.
+
+    A column is
+
+    *   empty, if certainly more than half of its cells are missing, and perhaps 95 % or more;
+    *   mostly missing, if certainly more than half of its cells are missing, and certainly fewer than 95 %;
+    *   in one place, if certainly more than 95 % of its cells count as one value, and perhaps all; more than
+        90 % if that value also takes undeclared ones;
+    *   misspelt in its declaration, if some declared values have certainly less than a quarter of an even
+        share, and perhaps no row at all, while a full even share of the cells, and a tenth, certainly has no
+        declared value.
+
+    Codes that take more than one thing, such as missing, which takes what is empty and what can't be read,
+    may have a share that is expected: by ``expected`` in the configuration. It takes the place of these
+    rules: then the sign is a share that is certainly larger, by more than ``DRIFT``. Where no share is
+    expected, a tenth of the cells that is missing, a quarter that counts as ``other``, or a tenth at an end
+    that has more than three times the cells of its neighbour, is a question to the owner, and is not
+    published: healthy columns show it too.
+
+    "Perhaps" is what the noise allows. In a small table it stands for "can't be told from". A table is below
+    its noise if its number of rows doesn't exceed the noise of the columns' sums; then nothing is said about
+    its columns.
 
     Args:
         columns: the columns, with their final domains.

@@ -2,22 +2,6 @@ r"""The verdict of a release on itself: each column and each pair to be used, wi
 
 Everything in it follows from public facts: noisy counts, the finished synthetic table, and the exam.
 
-A column with k cells has noisy counts y of standard deviation s. The finished table, scaled to n rows, has
-counts t. The column's error is the share of rows in the wrong cell. The table follows the noise in the cells
-that it really has, those with t > s. With a such cells Stein's unbiased estimate of the squared error is
-
-    sum (t - y)^2 + s^2 (2a - k).
-
-The error is that of normal errors of this size in a cells, or that of the noise in these cells if it is more.
-It is taken of all rows, or of the rows with a value if that is more.
-
-A column contradicts its counts if the distance sum |t - y| is more than noise in k cells, its chance and the
-rounding to whole rows explain.
-
-The error of a pair is its exam. Noise is taken off by empirical Bayes, with the errors of the pairs of the
-same basis: mean and limits of the posterior decide. A part of the error is chance. Two tables of n rows that
-are drawn from one population differ by about 2 m / sqrt(1 + pi m) rows in a cell of m rows.
-
 Invariant: a pure function of answers and public facts. Neighbours that give the same answers get the same
 verdict.
 """
@@ -290,7 +274,11 @@ class Judged:
         return _Pair(Judgement(pair, found, why, shown, basis), raw + _OVER * error)
 
     def _chance(self, pair: Clique) -> float:
-        """Error by chance alone of a pair whose columns are independent; a share of the rows."""
+        """Error by chance alone of a pair whose columns are independent; a share of the rows.
+
+        Two tables of n rows that are drawn from one population differ by about 2 m / sqrt(1 + pi m) rows in a
+        cell of m rows.
+        """
         one, two = (self.table[column] for column in pair)
         expected = np.outer(one, two) / max(self.rows, 1.0)
         return float((expected / np.sqrt(1.0 + pi * expected)).sum()) / max(self.rows, 1.0)
@@ -342,7 +330,10 @@ def _derived(name: str, given: tuple[str, ...], found: Mapping[tuple[str, ...], 
 
 
 def _posterior(raw: float, error: float, usual: Numbers) -> tuple[float, float]:
-    """Mean and standard deviation of an error, by its noisy answer and those of the pairs of its basis."""
+    """Mean and standard deviation of an error, by its noisy answer and those of the pairs of its basis.
+
+    Empirical Bayes takes the noise off; mean and limits of the posterior decide.
+    """
     if len(usual) < _FEW:
         return raw, error
     middle, of_mean = float(usual.mean()), error / sqrt(len(usual))
@@ -356,6 +347,18 @@ def _posterior(raw: float, error: float, usual: Numbers) -> tuple[float, float]:
 @dataclass(frozen=True, eq=False)
 class _Look:
     """A look at one column of a finished table, by its own noisy counts.
+
+    The column with k cells has noisy counts y of standard deviation s. The finished table, scaled to n rows,
+    has counts t. The column's error is the share of rows in the wrong cell. The table follows the noise in
+    the cells that it really has, those with t > s. With a such cells Stein's unbiased estimate of the squared
+    error is
+
+        sum (t - y)^2 + s^2 (2a - k).
+
+    The error is that of normal errors of this size in a cells, or that of the noise in these cells if it is
+    more. It is taken of all rows, or of the rows with a value if that is more. A column contradicts its
+    counts if the distance sum |t - y| is more than noise in k cells, its chance and the rounding to whole
+    rows explain.
 
     Attributes:
         noisy: its noisy counts, float64[codes].

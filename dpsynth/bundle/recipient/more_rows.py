@@ -4,11 +4,8 @@ Rows with values given are drawn from the model conditioned on the cells that al
 and kept if they satisfy what is given. So each row does, whatever constraints and values inside bins have
 done to it.
 
-Invariant: every row obeys the constraints, and what is given.
-
-Rows written piece by piece, to a new file or to standard output.
-
-Invariant: memory is that of one piece, and a file appears whole or not at all.
+Invariant: every row obeys the constraints, and what is given. Memory is that of one piece, and a file appears
+whole or not at all.
 """
 
 from __future__ import annotations

@@ -4,29 +4,8 @@ Means come from measured sums where there are some. Counts, and all that follows
 marginals or measured answers where they cover all columns of a question, otherwise from the model. Answering
 costs nothing: it is post-processing of what is published.
 
-Invariant: an answer says what it rests on. A number by the model has an interval only where the exam has
-measured how far the synthetic table is from the private one in its columns.
-
-Questions in their written form: ``mean(cost) by sex where age >= 65``.
-
-    question = measure ("by" column ("," column)*)? ("where" condition)?
-    measure  = count | share | share(condition) | sum(column) | mean(column) | median(column)
-             | quantile(column, level) | correlation(column, column)
-
-Conditions are formulas of ``dpsynth.columns.expression``, the grammar of constraints.
-
-Invariant: a question is parsed, never run; it names columns of the table that the model holds.
-
-The owner's rule on overlapping questions: the sets of two questions share few rows, or are the same.
-
-Dobkin, Jones and Lipton (1979): if each set has k rows and two sets share r at most, an exact sum can't be
-computed from fewer than 1 + (k - 1)/r answers. Here answers have noise, and the bundle's files can be
-computed on without asking, so that the rule protects nobody: it adds nothing to the guarantee.
-
-A set is made of the synthetic rows that satisfy a question's condition, one set a group. A set of a new
-question that shares too many rows with a set that was answered before, and is not the same, is withheld.
-
-Invariant: what was asked is remembered at the asker's side alone, and only the texts of questions.
+Invariant: a question is parsed, never run, and an answer says what it rests on. A number by the model has an
+interval only where the exam has measured how far the synthetic table is from the private one in its columns.
 """
 
 from __future__ import annotations
@@ -117,7 +96,13 @@ class Question:
 
 
 def question_in(text: str, layout: Layout) -> Question:
-    """The question in a text.
+    """The question in a text: ``mean(cost) by sex where age >= 65``.
+
+        question = measure ("by" column ("," column)*)? ("where" condition)?
+        measure  = count | share | share(condition) | sum(column) | mean(column) | median(column)
+                 | quantile(column, level) | correlation(column, column)
+
+    Conditions are formulas of ``dpsynth.columns.expression``, the grammar of constraints.
 
     Raises:
         QuestionRefused: it is none, or not about this table.
@@ -526,7 +511,13 @@ def _close(one: _Set, other: _Set, most: int) -> bool:
 
 @dataclass(eq=False)
 class Asked:
-    """The sets that were answered, in memory; the file of questions, if there is one.
+    """The sets that were answered, for the owner's rule on overlapping questions.
+
+    A set is made of the synthetic rows that satisfy a question's condition, one set a group. Dobkin, Jones
+    and Lipton (1979): if each set has k rows and two sets share r at most, an exact sum can't be computed
+    from fewer than 1 + (k - 1)/r answers. Here answers have noise, and the bundle's files can be computed on
+    without asking, so that the rule protects nobody: it adds nothing to the guarantee. What was asked is
+    remembered at the asker's side alone, and only the texts of questions.
 
     Attributes:
         path: a file with a question a line; None keeps them in memory alone.

@@ -2,33 +2,11 @@
 
 Seven checks: files against their checksums, the manifest against its JSON Schema, statistics rebuilt from the
 measurements, views against the synthetic table, the guarantee recomputed from the mechanisms, the verdict
-from counts, rows and exam, and the signature. Without a signature, a bundle
-that somebody has changed and given new checksums is found only if it contradicts itself.
+from counts, rows and exam, and the signature. Without a signature, a bundle that somebody has changed and
+given new checksums is found only if it contradicts itself.
 
 Invariant: a finding names the file at fault. No damaged or hostile file ends a verification with anything but
-findings.
-
-The guarantee of a bundle, recomputed from the mechanisms that its manifest lists.
-
-Invariant: the cost of a mechanism follows from its parameters alone; the costs in the manifest are compared
-with it, never taken.
-
-The verdict of a bundle, recomputed from its noisy counts, its rows and its exam, and compared.
-
-So is what it says of rows that were cut off, from its noisy numbers of persons by their rows.
-
-One thing is taken from the manifest: the share of a column's cells that rules changed as rows were drawn,
-which the finished rows don't show. It changes no verdict, only a sentence.
-
-Invariant: what can't be recomputed is said, never passed over.
-
-The published tables of a bundle, rebuilt from its measurements, or from its model, and compared.
-
-A table of columns that were measured together follows from the answers: each of its numbers is compared. A
-table by the model has errors from random refits; its estimates are compared where they are the model's own,
-which they are unless some answers lie beside the model's tree.
-
-Invariant: what can't be rebuilt is said, never passed over.
+findings. What can't be recomputed or rebuilt is said, never passed over.
 """
 
 from __future__ import annotations
@@ -112,7 +90,11 @@ Fault = tuple[str, str]
 
 
 def guarantee_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
-    """Sentences on what was recomputed, and faults."""
+    """Sentences on the guarantee recomputed from the manifest's mechanisms, and faults.
+
+    The cost of a mechanism follows from its parameters alone; the costs in the manifest are compared with it,
+    never taken.
+    """
     mechanisms, published = bundle.facts.mechanisms, bundle.facts.guarantee
     if not bundle.facts.central:
         return [_OF_RESPONDENTS], []
@@ -211,7 +193,11 @@ _TIERS = "The verdict rests on another audience's answers, and no exam says on w
 
 
 def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
-    """Sentences on what was recomputed, and faults."""
+    """Sentences on the verdict recomputed from noisy counts, rows and exam, and faults.
+
+    One thing is taken from the manifest: the share of a column's cells that rules changed as rows were drawn,
+    which the finished rows don't show. It changes no verdict, only a sentence.
+    """
     if not bundle.facts.central:
         return [_NO_COUNTS], []
     try:
@@ -338,7 +324,12 @@ _CLOSE = 1e-6
 
 
 def rebuilt(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
-    """Sentences on what was rebuilt, and faults."""
+    """Sentences on the published tables rebuilt from the measurements, or from the model, and faults.
+
+    A table of columns that were measured together follows from the answers: each of its numbers is compared.
+    A table by the model has errors from random refits; its estimates are compared where they are the model's
+    own, which they are unless some answers lie beside the model's tree.
+    """
     listed = bundle.facts.statistics
     if bundle.facts.earlier_releases is not None or bundle.facts.public_table is not None:
         return [

@@ -1,15 +1,9 @@
-"""Checks of the rules on rows: by cells if these decide, otherwise by values.
+"""Checks of the rules on rows, and the search for a row that obeys all of them, without any table.
 
-Invariant: a row that passes both checks violates no rule in the published files.
+Rows are checked by cells if these decide, otherwise by values.
 
-Search for a row that obeys all rules, among all possible rows and without any table.
-
-Rows are drawn uniformly. In a row that violates a rule, a column of the rule is drawn again, some hundred
-times (the random walk of Papadimitriou 1991, from many rows at once). Cells are missing in the search only in
-columns of which a rule says ``is missing``: rules that only rows without values obey are refused too.
-
-Invariant: the row that is found obeys all rules. A row may exist and not be found; then the configuration is
-refused, and the remedy is a weaker rule or a narrower column.
+Invariant: a row that passes both checks, such as the row that is found, violates no rule in the published
+files.
 """
 
 from __future__ import annotations
@@ -257,7 +251,9 @@ class Unobeyed:
 def witness_of(checks: Checks) -> Witness | Unobeyed:
     """A row that obeys all rules, or rules for which none was found; the result is deterministic.
 
-    Groups of rules that share no column, directly or through other rules, are searched separately.
+    Groups of rules that share no column, directly or through other rules, are searched separately. A row may
+    exist and not be found; then the configuration is refused, and the remedy is a weaker rule or a narrower
+    column.
     """
     codes: dict[str, int] = {}
     values: dict[str, pa.Scalar] = {}
@@ -293,7 +289,13 @@ def _narrowed(checks: Checks, numbers: tuple[int, ...]) -> Unobeyed:
 
 
 def _walk(checks: Checks) -> Witness | None:
-    """A row that obeys all rules, if the walk finds one."""
+    """A row that obeys all rules, if the walk finds one.
+
+    Rows are drawn uniformly. In a row that violates a rule, a column of the rule is drawn again, some hundred
+    times (the random walk of Papadimitriou 1991, from many rows at once). Cells are missing in the search
+    only in columns of which a rule says ``is missing``: rules that only rows without values obey are refused
+    too.
+    """
     rules, rng = checks.rules, np.random.default_rng(0)
     names, vague = rules.named, set(_may_be_missing(rules))
     of = [[c for c in rules.columns(n) if c not in rules.sums] for n in range(len(rules.written))]

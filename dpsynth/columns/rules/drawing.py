@@ -1,32 +1,12 @@
 """A synthetic table of which every row obeys the rules.
 
-Rows are drawn as they would be without rules; then cells that break one are repaired (``repair``). Values
-that a rule determines are computed: the cell of a tied column from the cell of the other column, and sums
-from their parts, which are solved for the sum that was drawn (``solving``). If a row violates a rule only by
-its values within its cells, these values are drawn again. A row that still violates gets the values of the
-rule's columns from one that obeys; if there is none, from one row that was found without a model.
+Rows are drawn as they would be without rules, in finer cells of the numbers that rules name; then cells that
+break a rule are repaired (``repair``). Values that a rule determines are computed: the cell of a tied column
+from the cell of the other column, and sums from their parts. Values that violate a rule only within their
+cells are drawn again. A row that still violates gets the values of the rule's columns from one that obeys; if
+there is none, from one row that was found without a model.
 
 Invariant: no row of the table violates a rule, for any model.
-
-Finer cells for numbers that rules are about.
-
-A bin of a number is wide where many rows lie, and a rule needs to know where in it a row lies: a bill is the
-sum of two parts, a tenure is below an experience. So rows are decoded as they would be without rules, and
-columns of numbers get pieces of bins for cells before rows are repaired.
-
-Invariant: a piece lies in one bin. Its columns stand for the same values, and hold no density but that of
-pieces.
-
-Parts of sums, solved inside their cells: the sum then lies in the cell that was drawn for it.
-
-Parts that are drawn freely inside their cells would come to any sum of a wide range. So the sum is drawn from
-the part of its own cell that its parts can reach. Then each part is drawn from the values at which the parts
-after it can still reach that sum, the widest cell last. The ends of such a range are found by bisection,
-which needs no inverse of the formula: it has only to rise or to fall in each part, inside of a cell. A moment
-whose hour is measured moves by whole days, and by whole weeks if its weekday is measured too. Of two moments
-the weekday of one follows from the other, so it is kept for the first, and where rules name it.
-
-Invariant: a part keeps its cell, and a row of which the parts can't reach the sum's cell keeps its values.
 """
 
 from __future__ import annotations
@@ -59,11 +39,13 @@ _PIECES, _MOST = 80, 24
 
 @dataclass(frozen=True, eq=False)
 class Finer:
-    """A layout of which some columns have finer cells.
+    """A layout of which some columns, numbers that rules are about, have finer cells.
+
+    A bin of a number is wide where many rows lie, and a rule needs to know where in it a row lies: a bill is
+    the sum of two parts, a tenure is below an experience. A piece lies in one bin. Columns stand for the same
+    values as before, and hold no density but that of pieces.
 
     Attributes:
-        before: the layout of the table.
-        layout: the same with finer cells.
         cell_of: for each finer column, the code in the table of each of its codes.
     """
 
@@ -150,11 +132,19 @@ def solved_for_parts(
 ) -> dict[str, pa.Array]:
     """Values of a sum's parts and of its column, changed where that puts the sum into its own cell.
 
+    Parts that are drawn freely inside their cells would come to any sum of a wide range. So the sum is drawn
+    from the part of its own cell that its parts can reach. Then each part is drawn from the values at which
+    the parts after it can still reach that sum, the widest cell last. The ends of such a range are found by
+    bisection, which needs no inverse of the formula: it has only to rise or to fall in each part, inside of a
+    cell. A moment whose hour is measured moves by whole days, and by whole weeks if its weekday is measured
+    too. Of two moments the weekday of one follows from the other, so it is kept for the first, and where
+    rules name it.
+
+    A part keeps its cell, and a row of which the parts can't reach the sum's cell keeps its values.
+
     Args:
-        checks: the rules, and the layout of the table.
         codes: int64[rows], cells.
         values: typed values inside these; sums before this one are computed.
-        rng: chooses among the values that solve it.
         pinned: columns whose values stay.
     """
     target = values[turn.target]

@@ -5,10 +5,6 @@ values of its formula are computed for the rows at hand (``possible``). A column
 in its own cell here, and the rule that computes it is one more condition: the cells of all its columns fit
 together. A tie closes all pairs of cells but those of partners.
 
-The partner of a tied value is the value that most of its rows have by a model of noisy counts. If partners
-must differ, all are chosen together so that as many rows as possible keep theirs (the assignment problem,
-Kuhn 1955). This is post-processing of public numbers.
-
 Invariant: a combination is a structural zero only if every row in it violates a rule, and is marked as obeyed
 only if no row in it does. A combination of cells that holds a row which obeys all rules is open, but for rows
 whose tied cells are no partners. A value never has two partners; if a tie holds both ways, no two values have
@@ -123,6 +119,10 @@ Marginal = Callable[[Clique], NDArray[np.float64]]
 
 def partners(rows: NDArray[np.float64], zeros: NDArray[np.bool_], both: bool) -> Codes:
     """Partner of each value on the left, int64[left]; NONE if there is none.
+
+    It is the value that most of its rows have by a model of noisy counts. If partners must differ, all are
+    chosen together so that as many rows as possible keep theirs (the assignment problem, Kuhn 1955). This is
+    post-processing of public numbers.
 
     Args:
         rows: float64[left, right], expected numbers of rows.

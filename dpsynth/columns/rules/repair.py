@@ -6,12 +6,8 @@ all cells of the rule's columns from a row that obeys, whichever lowers
 
     L = sum over aims of weight x sum over cells (rows - aim)^2
 
-most. A pair has aims at several levels, over its cells and over larger ones that neighbouring cells make up.
-So many rows that move the same way displace others: afterwards rows that obey move in the same two ways,
-among cells that obey, as long as L falls. A column and the measured pairs thus keep their counts as far as
-rows that obey can have them; of a pair that nobody measured the draw knows little, so it counts little.
-
-Rules that share columns are repaired together, and no row leaves them again.
+most. So many rows that move the same way displace others: afterwards rows that obey move in the same two
+ways, among cells that obey, as long as L falls.
 
 Invariant: residuals are whole numbers, so a table and a generator give the same repaired table on every
 machine.
@@ -122,6 +118,8 @@ def repaired(
 ) -> tuple[dict[str, Codes], tuple[int, ...]]:
     """Rows in open combinations of cells, as far as any were found; for each rule the rows that broke it.
 
+    Rules that share columns are repaired together, and no row leaves them again.
+
     Args:
         codes: integers[rows] of every modelled column.
         measured: pairs of columns that were measured.
@@ -152,6 +150,10 @@ def repaired(
 @dataclass(frozen=True, eq=False)
 class _Aims:
     """A table of codes, and how far it is from its aims.
+
+    A pair has aims at several levels, over its cells and over larger ones that neighbouring cells make up. A
+    column and the measured pairs thus keep their counts as far as rows that obey can have them; of a pair
+    that nobody measured the draw knows little, so it counts little.
 
     The residuals of all aims lie one after another: of pairs over groups of cells at each level, of columns
     over all cells.

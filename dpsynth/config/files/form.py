@@ -1,12 +1,10 @@
-"""The form of a table file: its format, and how its cells are written.
+"""The form of a table file: its format, how its cells are written, and the encodings of CSV files.
+
+Every encoding here spells the 128 characters of ASCII as ASCII does, keeps no state from one character to the
+next, and never ends a character with the byte of a line end; or it is UTF-16, whose characters are whole
+units of two bytes. So a line's text follows from the line's own bytes.
 
 Invariant: a form is public. It is declared in the configuration, and a release never infers it.
-
-Encodings of CSV files: those in which a line can be told from the next without reading either.
-
-Invariant: every encoding here spells the 128 characters of ASCII as ASCII does, keeps no state from one
-character to the next, and never ends a character with the byte of a line end; or it is UTF-16, whose
-characters are whole units of two bytes. So a line's text follows from the line's own bytes.
 """
 
 from __future__ import annotations

@@ -1,22 +1,8 @@
-"""Opening of table files: bytes out of archives, errors of files that are no tables, and warnings of readers.
+"""Opening of table files: archives, Parquet files and folders of them, and Excel workbooks.
 
-Invariant: an archive is unpacked as it is read and is never held whole. No message quotes a cell, for
-errors and warnings of parsers do.
-
-Parquet files of one table: a file alone, or all files of a folder, partitioned by names of folders.
-
-Invariant: files come in the order of their paths. What a path below the folder says may be a cell of the
-table (``city=Paris/part-0.parquet``), so no message quotes it.
-
-Excel workbooks, read row by row by openpyxl, and the texts of their cells.
-
-A cell becomes the text that a CSV file would have for it: a number plainly, without grouping, with at most
-the 15 digits that Excel keeps; a date, time or duration by ISO 8601, whatever the cell's format shows; true
-or false; and no text for an empty cell.
-
-Invariant: a sheet is read as a stream, so stray cells far outside of the table cost no memory. What a
-workbook looks like (formats, colours, widths) changes no text, but that a number with the format of a date
-is a date.
+Invariant: an archive and a sheet are read as streams and never held whole. No message quotes a cell, for
+errors and warnings of parsers do; nor a path below a folder, which may be one
+(``city=Paris/part-0.parquet``).
 """
 
 from __future__ import annotations
@@ -109,6 +95,8 @@ _DIGITS = len("1048576")
 def sheet_rows(path: Place, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
     """All rows of a sheet up to the last that it stores, empty ones too; ``is_row`` tells which have a cell.
 
+    Stray cells far outside of the table cost no memory, as a sheet is read as a stream.
+
     Cells behind a row's last one are left out.
 
     Raises:
@@ -195,7 +183,11 @@ def _rows_of(sheet: Any) -> Iterator[tuple[Cell, ...]]:
 
 
 def cell_text(cell: Cell) -> str | None:
-    """The text of a cell, None for an empty one.
+    """The text of a cell, as a CSV file would have it; None for an empty one.
+
+    A number is written plainly, without grouping, with at most the 15 digits that Excel keeps; a date, time
+    or duration by ISO 8601. Formats of a workbook change no text, but that a number with that of a date is a
+    date.
 
     >>> [cell_text(c) for c in (7.0, 0.1 + 0.2, True, dt.datetime(2020, 1, 2), dt.timedelta(hours=25), "")]
     ['7', '0.3', 'true', '2020-01-02', 'PT90000S', None]
