@@ -36,7 +36,6 @@ from relations import released as released_raw
 
 import dpsynth
 from dpsynth.bundle import row_source
-from dpsynth.columns import domain as domain_compression
 from dpsynth.columns import joint_density
 from dpsynth.model import denoising, rare_values, refined_sample, refinement
 from dpsynth.strategy import allocation, auto, candidates, second_round
@@ -117,7 +116,8 @@ IDEAS = {
     "merging": Idea("rare values stay on their own", structure=", merge_rare: 0"),
     "smoothing": Idea("noisy counts as they come", ((denoising.smoothed, "__defaults__", (0.0,)),)),
     "coarse numbers": Idea(
-        "values of numbers are as rare as others", ((domain_compression, "ORDERED", 1.0),)
+        "values of numbers are as rare as others",
+        ((rare_values, "rare_when_ordered", lambda rest, least, rows: least),),
     ),
     "ends": Idea("ends of numbers stay groups", ((rare_values, "_without_ends", lambda groups, _: groups),)),
     "merged values": Idea("cliques tell of merged values", ((allocation, "shared", merged_ignored),)),
