@@ -30,9 +30,7 @@ from dpsynth.pipeline.spine import run
 class ArrowStream(Protocol):
     """A table that gives its columns as an Arrow stream: of pyarrow, Polars, DuckDB and others."""
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The stream, in a capsule."""
-        ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 Table: TypeAlias = "pd.DataFrame | ArrowStream"
@@ -132,7 +130,6 @@ def _pure_by_other_keys(privacy: Mapping[str, object]) -> bool:
 
 
 def _joined(found: object, short: str, section: str, key: str, value: object) -> dict[str, object]:
-    """A section with the value of a short key."""
     if not isinstance(found, Mapping):
         raise ConfigError(f"{section} must be a mapping of keys to values.")
     if key in found:
@@ -237,7 +234,6 @@ def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable
 
 
 def _in_python(release: Release, library: Library) -> Release:
-    """A release with the spelling of Python, and frames of a library."""
     return replace(
         release,
         warnings=tuple(replace(w, remedy=_spelt(w.remedy)) for w in release.warnings),
@@ -247,7 +243,6 @@ def _in_python(release: Release, library: Library) -> Release:
 
 
 def _library_of(table: MemoryTable | None) -> Library:
-    """The library of the frames that come out, by the table that went in."""
     return next((known for known in get_args(Library) if table and table.library == known), "pandas")
 
 
@@ -264,7 +259,6 @@ def spelt_in_python() -> Iterator[None]:
 
 
 def _spelt(sentence: str) -> str:
-    """A sentence with the spelling of advice in Python."""
     for pattern, words in _SPELT:
         sentence = pattern.sub(words, sentence)
     return sentence

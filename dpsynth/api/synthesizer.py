@@ -68,7 +68,6 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         outputs: str | Path = "outputs",
         keys: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep the parameters."""
         self.epsilon = epsilon
         self.delta = delta
         self.columns = columns
@@ -111,7 +110,6 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         """Synthetic rows of the fitted model, at no cost, as a frame of the library of the fitted table.
 
         Args:
-            n: number of rows.
             random_state: a seed that makes them repeatable.
             given: what each row must have: ``{"sex": "F"}``, ``"age >= 65"``, or several such conditions.
 
@@ -155,7 +153,6 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         return loaded
 
     def __sklearn_tags__(self) -> Tags:
-        """What scikit-learn's checks may hand over."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True
@@ -164,7 +161,6 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _table(self, table: object) -> tuple[object, list[str]]:
-        """The table with names of its columns, and these names."""
         if hasattr(table, "__arrow_c_stream__") or hasattr(table, "iloc"):
             validate_data(self, table, skip_check_array=True)
             return table, [

@@ -147,7 +147,6 @@ def _write_table(path: Path, table: pa.Table) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Sync the content of a file or folder to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -155,7 +155,6 @@ def _audiences(epsilons: Mapping[str, float]) -> str:
 
 
 def _releases(names: Sequence[str]) -> str:
-    """Earlier releases by their names, or by their number where they are many."""
     if len(names) > _NAMED:
         return f"{len(names)} earlier releases"
     return f"the earlier release{'s' * (len(names) > 1)} {listed(names)}"

@@ -502,7 +502,6 @@ class Manifest(Part):
         return Manifest.model_validate_json(json.dumps(values), strict=True)
 
     def listing(self, folder: Path, names: Sequence[str]) -> Manifest:
-        """This manifest, with the size and checksum of some files of a folder beside those listed already."""
         added = {
             name: File(bytes=(folder / name).stat().st_size, sha256=sha256_of(folder / name))
             for name in names
@@ -511,7 +510,6 @@ class Manifest(Part):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The JSON values, keys in the order in which they are written."""
         return self.model_dump(exclude_unset=True)
 
     @property
@@ -652,8 +650,6 @@ def manifest_text(values: Facts) -> str:
 
 
 class _Untitled(GenerateJsonSchema):
-    """Keys without titles of their own, which would repeat them."""
-
     def field_title_should_be_set(self, schema: object) -> bool:
         del schema
         return False

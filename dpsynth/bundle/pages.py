@@ -44,7 +44,6 @@ class InlinePage:
     """A page that a notebook shows.
 
     Attributes:
-        path: the file of the page.
         height: height of its frame, in pixels.
     """
 

@@ -69,7 +69,6 @@ class BundleAudience:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The columns that tiers before have measured together."""
         return tuple(dict.fromkeys(m.clique for tier in self.earlier for m in tier.answers))
 
     def to_json(self) -> dict[str, object]:
@@ -115,9 +114,7 @@ class EarlierReleases(FromElsewhere, Protocol):
     """Answers of earlier releases."""
 
     @property
-    def used(self) -> Sequence[object]:
-        """Those that are in the model."""
-        ...
+    def used(self) -> Sequence[object]: ...
 
 
 class WithoutCurator(Protocol):
@@ -144,7 +141,6 @@ class Publication:
 
     Attributes:
         release_id: the id of this run of it.
-        date: ISO date of the run, without a time of day.
         part: the slice of the table that it is about; None if it is about the whole table.
         synthetic: the files of the synthetic table, which are written first: typed values under the original
             names, in the original order; null is missing.
@@ -156,7 +152,6 @@ class Publication:
         merged_below: number of rows below which values were merged, by smoothed noisy counts.
         rows: the source of the table's rows, and of more: the Markov random field fitted to all answers, and
             the targets that rows are refined to.
-        guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
             "choose", "errors", "sums", "finer counts", "exam" or
             "count"), ``columns``, ``merged_values`` (true if it was
@@ -170,7 +165,6 @@ class Publication:
             "tree", "values" or "prefixes"; "max_rows" for the column of the person.
         nameless: the treatment of rows without a person: "left_out", or "together" as one person's; None
             where rows are the units.
-        rehearsal: True if the table was made up from the config.
         form: the form of the private table's file in the config; None if it is no file.
         rows_on_trust: True if the table is the rows of a query that its owner alone knows to be row by row.
         collection: the reports of respondents that it was made from; None if a curator answered.
@@ -225,12 +219,10 @@ class Publication:
 
     @cached_property
     def constraints(self) -> tuple[Enforcement, ...]:
-        """The rules that every synthetic row obeys, each with its enforcement."""
         return enforcement_of(self.rows.rules, self.layout)
 
     @property
     def model(self) -> MarkovRandomField:
-        """The Markov random field from which the table was drawn."""
         return self.rows.model
 
     @property

@@ -49,9 +49,6 @@ class ShownColumn:
 
     Attributes:
         values: number of its values, without those of missing cells.
-        ordered: True if their order has a meaning.
-        numeric: True if they are bins of numbers.
-        uneven: True if these are of unequal width.
     """
 
     values: int
@@ -61,7 +58,6 @@ class ShownColumn:
 
     @staticmethod
     def of(described: Facts) -> ShownColumn:
-        """The column that a public schema describes."""
         missing, edges = described["missing"], described.get("edges")
         gone = bool(missing["modelled"]) + len(missing.get("distinct_markers", ()))
         widths = [b - a for a, b in pairwise(edges)] if edges else []
@@ -81,8 +77,6 @@ class ReportSource:
 
     Attributes:
         manifest: the manifest; of its ``files`` the names alone are used.
-        files: names of the public files.
-        statistics: the published tables of statistics.
         errors: the measured error of each pair that was examined.
     """
 
@@ -96,8 +90,6 @@ def report_source(folder: Path, manifest: Manifest, files: Collection[str]) -> R
     """The facts of a report.
 
     Args:
-        folder: the public folder.
-        manifest: its manifest, which may lack ``files``.
         files: names of the public files, without those that are written after the report.
     """
     errors = _errors(folder / exam.FILE) if exam.FILE in files else {}
@@ -160,7 +152,6 @@ def damaged(folder: Path) -> ConfigError:
 
 
 def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a CSV file of the bundle, with texts as they were."""
     with path.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file, strict=True)
     return restore(pa.array(header, pa.string())).to_pylist(), rows
@@ -192,7 +183,6 @@ def _numbers_of(cells: Sequence[str]) -> pa.Array:
 
 
 def _errors(path: Path) -> dict[frozenset[str], PairError]:
-    """The measured errors of the pairs in exam.csv."""
     header, rows = _rows(path)
     found = {}
     for row in rows:
@@ -244,7 +234,6 @@ class OneWayView:
     Attributes:
         margin: the common margin of all bars, if there is one; the bars' own margins are "" then.
         ticks: labels of the histogram's bars that are written below it, with their places in per cent.
-        uneven: True if the histogram's bins are of unequal width.
         logarithmic: True if its heights are on a logarithmic scale, since a linear one would hide a tail.
     """
 
@@ -338,7 +327,6 @@ def one_way_view(statistic: StatisticTable, column: ShownColumn, made: Sequence[
 
     Args:
         statistic: the estimated rows of each value.
-        column: the column.
         made: the synthetic table's rows of each value, where they are to be shown.
     """
     rows = [dict(row, made=of) for row, of in zip_longest(statistic.table.to_pylist(), made)]
@@ -384,7 +372,6 @@ def _bin_label(statistic: StatisticTable, row: Row, column: ShownColumn) -> str:
 
 
 def _ticks(bars: Sequence[Bar]) -> tuple[tuple[float, str], ...]:
-    """Some bars' labels, evenly spread from the first to the last."""
     last = len(bars) - 1
     number = _TICKS if max(len(bar.label) for bar in bars) <= _SHORT else _FEW_TICKS
     spots = sorted({round(tick * last / (number - 1)) for tick in range(number)})
@@ -399,7 +386,6 @@ class _Scale:
     logarithmic: bool
 
     def place(self, value: float) -> float:
-        """Place of a count in per cent of the scale."""
         part = max(value, 0.0)
         return 100.0 * (log1p(part) / log1p(self.most) if self.logarithmic else part / self.most)
 
@@ -417,7 +403,6 @@ def _margins(rows: Sequence[Row]) -> tuple[str, Sequence[str]]:
 
 
 def _bar(label: str, row: Row, margin: str, scale: _Scale) -> Bar:
-    """A bar; an estimate below zero has no length, but its figure shows."""
     estimate = _number(row, "estimate") or 0.0
     low, high, made = (_number(row, name) for name in ("low", "high", "made"))
     return Bar(

@@ -206,9 +206,7 @@ class RowFile(Protocol):
     """A file of rows under way."""
 
     @property
-    def names(self) -> Sequence[str]:
-        """The names of the files so far, relative to their folder."""
-        ...
+    def names(self) -> Sequence[str]: ...
 
     def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None:
         """Write rows after those that are there; codes of columns from which they were made spare work."""
@@ -231,7 +229,6 @@ class CsvFile:
         )
 
     def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None:
-        """Write rows; the header before the first ones."""
         texts = self._layout.written(table, codes)
         if not self._begun:
             self._file.write(csv_header(list(texts)))
@@ -348,7 +345,6 @@ class SyntheticTable:
     """The synthetic table of a release.
 
     Attributes:
-        source: the source of its rows.
         rows, columns: their numbers.
         coded: its codes.
         files: its files; without names if it was published before.

@@ -451,7 +451,6 @@ def _mapping(value: object, what: str, sound: Callable[[Any], bool]) -> dict[str
 
 
 def _cliques(value: object, what: str, domain: Domain) -> tuple[Clique, ...]:
-    """Lists of columns of the model, each of them once."""
     listed = _listed(value, what)
     named = all(isinstance(c, list) and all(isinstance(name, str) for name in c) for c in listed)
     require(named, f"its {what} are not lists of names")

@@ -189,7 +189,6 @@ class PairMatrix:
 
     @property
     def folded(self) -> bool:
-        """True if the matrix is too large to be shown at once."""
         return len(self.names) > 30
 
 

@@ -120,7 +120,6 @@ def run_rehearsal(config: Path, out: Path, rows: int | None, period: str | None)
 
 
 def _noted(spec: Spec) -> Spec:
-    """The config, after its warnings are said."""
     for warning in spec.warnings():
         _note(warning)
     return spec
@@ -363,7 +362,6 @@ _TYPERS_INTERRUPT = 130
 
 
 def _with_debug_in_front(arguments: Sequence[str]) -> list[str]:
-    """The arguments with --debug before the command, which every command takes."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     before = [argument for argument in arguments[:end] if argument != "--debug"]
     return [*["--debug"] * (len(before) < end), *before, *arguments[end:]]
@@ -371,7 +369,6 @@ def _with_debug_in_front(arguments: Sequence[str]) -> list[str]:
 
 @cache
 def _command() -> Callable[..., int | None]:
-    """The command with all that is under it, whose signatures are read once."""
     return get_command(app)
 
 

@@ -52,8 +52,6 @@ Reason = Annotated[str, typer.Option(help="Why, for those who read the ledger la
 
 @dataclass(frozen=True)
 class _Place:
-    """The ledger that a command is about."""
-
     url: str
     head: str | Path | None
     named: str | None
@@ -369,14 +367,12 @@ def _road(account: Balance) -> Runway | None:
 
 
 def _releases_left(account: Balance) -> str:
-    """Number of releases that still fit, as the beginning of a sentence."""
     if (road := _road(account)) is None:
         return "No release counts for anything yet"
     return f"Of releases like the last one ({road.like.reserved.amount.shown()}) {road.fits:,} more fit"
 
 
 def _figure(text: str, option: str, below: int | None) -> Fraction:
-    """An exact figure of a cap."""
     try:
         figure = Decimal(text)
     except InvalidOperation:
@@ -395,7 +391,6 @@ def _said(reason: str) -> str:
 
 
 def _journal(spec: Spec | None, out: Path, release_id: str) -> Path | None:
-    """The journal of an unfinished release of a config."""
     if spec is None:
         return None
     from dpsynth.pipeline.release_run import unfinished_journal
@@ -415,7 +410,6 @@ def _agreed() -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole, or leave it as it was."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
@@ -514,7 +508,6 @@ def _bar(share: float) -> str:
 
 
 def _statements(view: AccountView) -> list[tuple[str, ...]]:
-    """A head and a line for each accountant."""
     from dpsynth.ledger import views
 
     rows: list[tuple[str, ...]] = [("accountant", "ε", "δ", "")]
@@ -525,7 +518,6 @@ def _statements(view: AccountView) -> list[tuple[str, ...]]:
 
 
 def _releases(view: AccountView, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """A head and a line for each release, with some columns."""
     from dpsynth.ledger import views
 
     rows = [tuple(names)]

@@ -76,7 +76,6 @@ def _by_strength(pairs: Sequence[Facts]) -> tuple[list[Facts], list[Facts], list
 
 
 def _pairs(pairs: Sequence[Facts], measured: int) -> str:
-    """Numbers of pairs by the strength of the relation that shows."""
     weak, strong, hidden = _by_strength(pairs)
     return (
         f"Pairs: at most {measured:,} of {len(pairs):,} are measured. Weak relations show in {len(weak):,}, "
@@ -276,7 +275,6 @@ _READ = {
 
 
 def _read(engine: Facts) -> Iterator[str]:
-    """The bytes that are read of the source, by declared columns and rows."""
     from dpsynth.figures import size_in_words
 
     kind, _, packed = engine["source"].partition(".")
@@ -289,7 +287,6 @@ def _read(engine: Facts) -> Iterator[str]:
 
 
 def _engine(engine: Facts) -> Iterator[str]:
-    """The bytes read, the coded rows, where they lie, and time and memory of so many rows."""
     from dpsynth.figures import size_in_words
 
     yield from _read(engine)
@@ -428,7 +425,6 @@ def _in_words(facts: Facts) -> Iterator[str]:
 
 
 def _time(facts: Facts) -> str:
-    """Time and memory; of so many rows, if their number is known."""
     engine, rough = facts["engine"], facts["rough_forecast"]
     tiers = max(len(facts["audiences"]), 1)
     if engine["rows"] is not None:
@@ -444,7 +440,6 @@ def _time(facts: Facts) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    """Some seconds: whole ones, or tenths of a few."""
     return f"{seconds:,.0f} s" if seconds >= 2 else f"{seconds:.1f} s"
 
 
@@ -470,7 +465,6 @@ def _promised(facts: Facts) -> str:
 
 
 def _guarantee(facts: Facts) -> str:
-    """The guarantee of the whole release, as the success of a guess."""
     unit = facts["unit"].split(":")[0]
     exchanged = facts["neighbours"] == "replace_one"
     question = f"which of two versions of {unit} is" if exchanged else f"if {unit} is"
@@ -481,7 +475,6 @@ def _guarantee(facts: Facts) -> str:
 
 
 def _questions(facts: Facts) -> str:
-    """The questions that are asked of the table."""
     from dpsynth.figures import listed
 
     by_step = {step["step"]: step["questions"] for step in facts["steps"]}
@@ -508,7 +501,6 @@ def _questions(facts: Facts) -> str:
 
 
 def _ledger(ledger: Facts) -> str:
-    """The account before and after the release, and what happens to the next ones."""
     before, after, cap = ledger["before"], ledger["after"], ledger["cap"]
     at = f" (at δ = {cap['delta']})" if ledger["filter"] != "sequential" else ""
     words = (

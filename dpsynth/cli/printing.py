@@ -19,7 +19,6 @@ class _NoPandas:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Refuse pandas and leave all other modules to the next finders."""
         del path, target
         if name == "pandas":
             raise ModuleNotFoundError(name)

@@ -103,7 +103,6 @@ def slopes(low: StepNumbers, high: StepNumbers, counts: Numbers, least: float) -
 
 
 def _with_rows(counts: Numbers, least: float) -> NDArray[np.bool_]:
-    """All bins but those at either end in which there is nothing but noise, bool[bins]."""
     found = np.ones(len(counts), dtype=np.bool_)
     bounds = _NOISE * least * np.sqrt(np.arange(1, len(counts) + 1))
     for ordered, kept in ((counts, found), (counts[::-1], found[::-1])):
@@ -219,7 +218,6 @@ def growing_starts(low: int, high: int, bins: int) -> list[int]:
     [-100, -99, -9, 0, 1, 6, 32, 180, 1000]
 
     Args:
-        high: the largest value, above ``low``.
         bins: number of bins, at least 3; at least 5 with zero between the ends.
     """
     if high - low < bins:
@@ -235,7 +233,6 @@ def growing_starts(low: int, high: int, bins: int) -> list[int]:
 
 
 def _inner(first: int, end: int, bins: int) -> list[int]:
-    """Starts of bins from a number above zero to one below ``end``."""
     starts, aim = [first], float(max(first, end // _PART))
     if aim > first and bins > 1:
         starts.append(round(aim))
@@ -249,7 +246,6 @@ def _inner(first: int, end: int, bins: int) -> list[int]:
 
 
 def _mirrored(starts: list[int]) -> list[int]:
-    """Starts of the bins of the negated values."""
     return [-starts[-1], *(1 - start for start in reversed(starts[1:]))]
 
 
@@ -260,7 +256,6 @@ def equal_starts(low: int, high: int, bins: int) -> list[int]:
     [0, 1, 25, 50, 75, 100]
 
     Args:
-        high: the largest value, above ``low``.
         bins: number of bins, at least 3.
     """
     if high - low < bins:

@@ -75,7 +75,6 @@ def unit_number(moments: Moments, unit: str) -> NDArray[np.int64]:
 
 
 def _unit_start(numbers: NDArray[np.int64], unit: str, grain: str) -> Moments:
-    """The first moment of units."""
     if unit == "week":
         numbers = numbers * 7 - _TO_MONDAY
     elif unit == "quarter":
@@ -92,10 +91,6 @@ class CalendarCodec(Codec):
     clock.
 
     Attributes:
-        form: the format of the cells.
-        unit: one of UNITS, no finer than the format's grain.
-        first: the first moment, in grains since 1970-01-01.
-        last: the last moment, in grains since 1970-01-01.
         parts: parts of the moments that are measured as columns of their own, of PARTS.
         step: the step of the clock, of STEPS; "": whatever the format can write.
 
@@ -148,7 +143,6 @@ class CalendarCodec(Codec):
 
     @property
     def _size(self) -> int:
-        """Grains of a step."""
         if not self.step:
             return 1
         return max(1, int(STEPS[self.step] * _GRAINS_A_SECOND[self.form.grain]))
@@ -172,7 +166,6 @@ class CalendarCodec(Codec):
 
     @property
     def _stored(self) -> tuple[str, pa.DataType]:
-        """The unit that values of the Arrow type count, and the type of the integers that count it."""
         return ("D", pa.int32()) if self._kind == "date" else ("us", pa.int64())
 
     @property
@@ -220,7 +213,6 @@ class CalendarCodec(Codec):
         return np.where(np.isnat(moments), INVALID, units - self._ends[0])
 
     def within_ends(self, moments: Moments) -> Moments:
-        """The moments, clipped to the first and last; the first for NaT."""
         first, last = self.ends
         return np.clip(np.where(np.isnat(moments), first, moments), first, last)
 
@@ -255,7 +247,6 @@ class CalendarCodec(Codec):
         return drawn_between(low // size, high // size, at, rng) * size[at]
 
     def typed(self, moments: Moments, none: NDArray[np.bool_] | None = None) -> pa.Array:
-        """Moments as values of the Arrow type, null where there is none."""
         unit, whole = self._stored
         counted = moments.astype(f"M8[{unit}]").astype(np.int64)
         return pc.cast(pa.array(counted, whole, mask=none), self.arrow_type)
@@ -349,7 +340,6 @@ def _grains(form: MomentFormat, moment: np.datetime64) -> int:
 
 
 def _short_years_suffice(form: MomentFormat, first: np.datetime64, last: np.datetime64) -> None:
-    """Refuse a format with two digits for years that need four."""
     if "%y" in form.pattern:
         for key, end in (("min", first), ("max", last)):
             if not 1969 <= end.astype("M8[Y]").astype(int) + 1970 <= 2068:
@@ -390,7 +380,6 @@ class _Asked:
 
 
 def _holds_step(unit: str, step: str | None) -> bool:
-    """True if each unit holds a whole number of steps."""
     return step is None or STEPS[step] <= {"hour": 3600, "minute": 60}.get(unit, 86_400)
 
 
@@ -407,7 +396,6 @@ def _parts_suit(parts: tuple[str, ...], unit: str) -> None:
 
 
 def _parts(form: MomentFormat, parts: list[str], step: str | None) -> tuple[str, ...]:
-    """The parts in the order of PARTS."""
     if len(set(parts)) < len(parts):
         raise refused("must name each part once", "parts")
     for part in parts:

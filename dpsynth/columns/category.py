@@ -144,7 +144,6 @@ class BooleanCodec(Codec):
 
     @property
     def centres(self) -> NDArray[np.float64]:
-        """0 and 1, so that a mean is a share."""
         return np.array([0.0, 1.0])
 
     def encode(self, texts: pa.StringArray) -> Codes:
@@ -300,7 +299,6 @@ class CategoryColumn(Modelled):
         return named_values(described, "category")
 
     def codec(self) -> CategoryCodec:
-        """The categories in the order of the list, then stand-ins for values to be found."""
         search = self.search()
         if search is None:
             assert self.values is not None
@@ -346,7 +344,6 @@ class OrderedColumn(Modelled):
 
 
 def _missing_labels(missing: MissingCells) -> tuple[str, ...]:
-    """Labels of missing cells."""
     return () if missing is False else (MISSING_LABEL, *map(distinct_label, distinct_of(missing)))
 
 

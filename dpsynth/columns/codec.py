@@ -45,11 +45,7 @@ class Intervals:
 
 @dataclass(frozen=True, eq=False)
 class Truths:
-    """Truth values, one a cell.
-
-    Attributes:
-        true: bool[cells].
-    """
+    """Truth values, bool[cells]."""
 
     true: NDArray[np.bool_]
 

@@ -36,8 +36,6 @@ class Column:
     """One column that is read from the private table, modelled, and written to the synthetic one.
 
     Attributes:
-        name: as in the header of the source.
-        codec: the codec of its values.
         missing: true if missing is a cell of its own, the first code after those of the values. It then also
             takes malformed and undeclared texts.
         markers: texts that mean missing, besides the empty one. The first is written back.
@@ -139,7 +137,6 @@ class Column:
 
     @property
     def one_text_a_code(self) -> bool:
-        """True if all values of a code are written alike."""
         cells = self.codec.cell_values
         alike = self.codec.closed or (isinstance(cells, Intervals) and cells.single)
         return alike and not self.distinct and not self.markers_may_be_drawn
@@ -199,7 +196,6 @@ class Column:
         return self._drawn(np.arange(self.size), np.random.default_rng(0))
 
     def _drawn(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A typed value for each of int64 codes, as ``decode`` gives it."""
         gone = codes >= len(self.codec.labels)
         values = self.codec.decode(np.where(gone, 0, codes), rng)
         if self.markers_may_be_drawn:
@@ -208,7 +204,6 @@ class Column:
 
     @cached_property
     def markers_may_be_drawn(self) -> bool:
-        """True if a value of some cell would be read as missing."""
         marks = (*self.markers, *self.distinct)
         return bool(marks) and bool((self.codec.encode(pa.array(marks, pa.string())) != INVALID).any())
 
@@ -285,9 +280,6 @@ class NumberSearch:
         edges: "equal": bins of one width between the ends. "quantiles": bins of about as many rows each.
             "tree": narrow bins, down to single values, where there are many rows, and wide bins elsewhere.
         bins: largest number of bins.
-        decimals: decimals of the values; 0 for integers.
-        integer: true if values are whole numbers.
-        form: format of the values.
 
     Raises:
         ValueError: one end without the other, or nothing to find.
@@ -371,7 +363,6 @@ class Merged:
     """A column with merged values.
 
     Attributes:
-        column: its name.
         values: number of values.
         groups: number of groups, single values included.
         held: the labels of each group of more than one value.

@@ -60,8 +60,6 @@ class Range:
 
     Attributes:
         low, high: float64, the ends.
-        present: True where there may be a value.
-        missing: True where the value may be missing.
     """
 
     low: Array
@@ -80,7 +78,6 @@ class Truth:
 
     @property
     def present(self) -> Mask:
-        """True where there may be a value."""
         return self.yes | self.no
 
 
@@ -90,8 +87,6 @@ class Word:
 
     Attributes:
         may: a function from a text to the cells that may hold it, and the cells that may hold another.
-        present: True where there may be a text.
-        missing: True where the text may be missing.
         exact: the one text of each cell, if it is known.
     """
 
@@ -243,8 +238,6 @@ def possible(formula: Expression, layout: Layout, names: Sequence[str]) -> Possi
 
 
 class _Cells:
-    """Possible values over the cells of some columns."""
-
     def __init__(self, layout: Layout, names: Sequence[str]) -> None:
         self._layout = layout
         self._names = tuple(names)

@@ -289,12 +289,10 @@ class Modelled(Section):
         raise NotImplementedError
 
     def search(self) -> Search | None:
-        """The private search for the codec, if it has one."""
         return None
 
     @property
     def uniform(self) -> bool:
-        """True if all values of a bin of numbers are equally likely."""
         return False
 
     def fallback(self) -> int:
@@ -304,7 +302,6 @@ class Modelled(Section):
         return int(self.codec().encode(pa.array([self.default], pa.string()))[0])
 
     def part(self, name: str) -> Column:
-        """The column, read from the table and modelled."""
         return Column(
             name,
             self.codec(),

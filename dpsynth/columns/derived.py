@@ -128,9 +128,7 @@ class Derived:
     """A column of the synthetic table that is computed from others.
 
     Attributes:
-        name: name of the column.
         written: the text of the formula.
-        formula: the formula, parsed.
         map: texts that the formula may come to, and the value of each. Empty: the formula's value itself is
             the column's.
         other: the value of all other texts; None: they are missing.

@@ -67,10 +67,7 @@ class DurationCodec(Codec):
     Fractions of a grain are cut off.
 
     Attributes:
-        form: one of FORMATS.
         unit: one of UNITS, a whole number of grains.
-        first: the shortest duration, in grains: seconds, or the unit of the format.
-        last: the longest, in grains.
 
     >>> p = DurationCodec("HH:MM", "hour", first=30, last=150)
     >>> p.labels

@@ -119,20 +119,12 @@ class Reader:
         return ValueError(f"has {self._peek()[1]} where {what} should stand")
 
     def end(self) -> None:
-        """Refuse whatever follows.
-
-        Raises:
-            ValueError: something does.
-        """
+        """Refuse whatever follows by a ValueError."""
         if self._spot < len(self._tokens):
             raise self.wanted("an operator or the end")
 
     def column(self) -> str:
-        """The name of the column that follows, or of a measured part of it: ``hour(seen)``.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """The name of the column, or of a measured part of it, that follows; ValueError if there is none."""
         kind, token = self._peek()
         if kind not in ("word", "quoted"):
             raise self.wanted("a column")
@@ -144,18 +136,13 @@ class Reader:
         return token
 
     def formula(self, depth: int = 0) -> Expression:
-        """The formula that follows.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """The formula that follows; ValueError if there is none."""
         if depth > MAX_DEPTH:
             raise ValueError("is nested too deeply")
         found = self._choice(depth)
         return Call("implies", (found, self.formula(depth + 1))) if self.step("implies") else found
 
     def _joined(self, operand: Callable[[int], Expression], depth: int, *signs: str) -> Expression:
-        """Operands with some of the signs between them, joined from left to right."""
         found = operand(depth)
         while sign := self.step(*signs):
             found = Call(sign, (found, operand(depth)))
@@ -189,7 +176,6 @@ class Reader:
         return Call("not", (found,)) if negative else found
 
     def _listed(self, value: Expression, depth: int) -> Expression:
-        """The test that a value is one of those in brackets, as comparisons."""
         if not self.step("["):
             raise self.wanted("[")
         found: Expression = Call("==", (value, self._sum(depth)))
@@ -206,11 +192,7 @@ class Reader:
         return self._joined(self.factor, depth, "*", "/")
 
     def factor(self, depth: int = 0) -> Expression:
-        """The column, the literal, the call or the formula in parentheses that follows.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """The column, literal, call or formula in parentheses that follows; ValueError if there is none."""
         if depth > MAX_DEPTH:
             raise ValueError("is nested too deeply")
         if self.step("-"):
@@ -298,7 +280,6 @@ def kind_of(formula: Expression, kinds: Mapping[str, Kind]) -> Kind:
 
     Args:
         formula: a formula over columns that all have a kind here.
-        kinds: the kinds by column.
 
     Raises:
         ValueError: an operation does not suit its operands; the message gives the reason, in words that
@@ -402,8 +383,6 @@ class Operand:
     """A column's values with their texts; null where missing.
 
     Attributes:
-        kind: their kind.
-        values: typed values.
         texts: the values as they are written in a CSV file, null where missing.
     """
 

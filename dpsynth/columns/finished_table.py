@@ -61,11 +61,7 @@ def read_back(column: Column) -> bool:
 
 @dataclass(frozen=True)
 class Reading:
-    """The reading of one column of a finished table.
-
-    Attributes:
-        column: the column.
-    """
+    """The reading of one column of a finished table."""
 
     column: Column
 
@@ -81,7 +77,6 @@ class Reading:
         return column.encode(column.text(pa.nulls(column.size, column.codec.arrow_type), marked))
 
     def codes(self, rows: DrawnRows) -> NDArray[np.unsignedinteger]:
-        """The codes of the column's cells, as they are written."""
         column = self.column
         drawn = rows.codes.get(column.name)
         if drawn is None or not self._known:
@@ -114,11 +109,7 @@ class CodedRows:
     _bytes: int = 0
 
     def add(self, codes: Coded) -> None:
-        """Add rows after those that are there.
-
-        Raises:
-            OSError: the file can't be written.
-        """
+        """Add rows after those that are there; OSError where the file can't be written."""
         rows = len(next(iter(codes.values())))
         self.rows += rows
         self._bytes += sum(own.nbytes for own in codes.values())
@@ -169,7 +160,6 @@ class FinishedTable:
     """A synthetic table that is compared with the private one.
 
     Attributes:
-        coded: its rows.
         stands_for: the number of rows that its counts are scaled to, at least 1. It is public: exact, or an
             estimate from noisy answers.
     """

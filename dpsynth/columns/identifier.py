@@ -86,7 +86,6 @@ class Surrogates:
     """A column of the synthetic table that numbers its rows.
 
     Attributes:
-        name: name of the column.
         first: the first identifier, which ends in a digit. Digits are added when they run out.
 
     Raises:

@@ -222,7 +222,6 @@ class Tilt:
     numbers stay in their bins, in their order within a group, and spread over the whole bin.
 
     Attributes:
-        column: the column of numbers.
         by: the columns of the groups; () for all rows.
         powers: float64 of the shape of the groups, above 0; 1 leaves numbers where they are.
     """
@@ -232,7 +231,6 @@ class Tilt:
     powers: Numbers
 
     def of_rows(self, codes: Mapping[str, Codes], rows: int) -> Numbers:
-        """The power of each row, float64[rows]."""
         if not self.by:
             return np.full(rows, float(self.powers))
         return np.asarray(self.powers[tuple(codes[column] for column in self.by)])

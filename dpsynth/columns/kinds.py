@@ -36,9 +36,7 @@ class Declaration(Protocol):
     """Harmless values of keys that only the owner of the table can give, for checks of all other keys."""
 
     @property
-    def type(self) -> str:
-        """The kind of column."""
-        ...
+    def type(self) -> str: ...
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:

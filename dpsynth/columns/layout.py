@@ -79,7 +79,6 @@ class Layout:
     """The synthetic table's columns in order.
 
     Attributes:
-        parts: one part a column.
         joint: joint densities of columns inside their bins, the strongest first.
         tilts: tilts of densities inside bins by group, at most one a column.
     """
@@ -95,7 +94,6 @@ class Layout:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that are read from the private table and drawn from the model, parts of moments too."""
         own = [part for part in self.parts if isinstance(part, Column)]
         return tuple(c for column in own for c in (column, *parts_of(column)))
 
@@ -106,12 +104,10 @@ class Layout:
 
     @cached_property
     def modelled(self) -> Mapping[str, Column]:
-        """The columns of the model by name."""
         return {column.name: column for column in self.columns}
 
     @cached_property
     def parted(self) -> tuple[Parted, ...]:
-        """The columns of moments of which parts are measured."""
         own = [part for part in self.parts if isinstance(part, Column)]
         return tuple(Parted(column, found) for column in own if (found := parts_of(column)))
 
@@ -344,7 +340,6 @@ def _coded(column: Column, codes: Codes) -> pa.DictionaryArray:
 
 
 def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
-    """The distinct values of a column, null among them, and the index of each row's."""
     whole = values.combine_chunks()
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()

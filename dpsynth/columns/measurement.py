@@ -32,9 +32,7 @@ class Estimates(Protocol):
         """Estimated counts, axes in the clique's order."""
         ...
 
-    def fingerprint(self) -> str:
-        """A digest that changes whenever an estimate does."""
-        ...
+    def fingerprint(self) -> str: ...
 
 
 @runtime_checkable
@@ -72,7 +70,6 @@ class Observation(Noisy):
     """Counts of one marginal, with an error of given variance.
 
     Attributes:
-        clique: the columns counted, in the order of the array's axes.
         values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows.
         noise: "gaussian", "laplace", "randomised response", or "none" for a number that is exact.
         scale: sigma of the discrete Gaussian, b of the discrete Laplace, or the standard deviation of
@@ -100,10 +97,7 @@ class Observation(Noisy):
 
 @dataclass(frozen=True, eq=False)
 class Measurement(Observation):
-    """A noisy marginal: charged and drawn by the curator, or made of reports that respondents randomised.
-
-    Nothing else of private rows reaches a release.
-    """
+    """A noisy marginal: charged and drawn by the curator, or made of reports that respondents randomised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +123,6 @@ class ExactTotal(Observation):
 
     @classmethod
     def of(cls, rows: int | NDArray[np.int64]) -> ExactTotal:
-        """The total of so many rows."""
         return cls((), np.array(rows), "none", 0.0)
 
 
@@ -171,7 +164,6 @@ class Examined:
 
     Attributes:
         kind: "pair", "statistic" (a requested table of three columns or more) or "triple" (drawn at random).
-        clique: its columns, in table order.
     """
 
     kind: Kind
@@ -266,7 +258,6 @@ class PublicMarginal:
     """A public marginal.
 
     Attributes:
-        clique: the columns.
         numbers: float64 of the columns' sizes; counts, or shares on any scale. At least one is above 0.
         counted: true if they are counts of the private table's rows.
     """

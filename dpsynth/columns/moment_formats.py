@@ -69,7 +69,6 @@ class Fields:
         return (self.moments.astype("M8[s]") - self._days.astype("M8[s]")).astype(np.int64)
 
     def of(self, code: str) -> Numbers:
-        """The number of a code for each moment."""
         if code in ("%Y", "%y"):
             year = self._years.astype(np.int64) + 1970
             return year % 100 if code == "%y" else year
@@ -267,7 +266,6 @@ def _as_four_digits(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _check(kind: MomentKind, pieces: list[str]) -> None:
-    """ValueError for a pattern with missing, superfluous or repeated codes."""
     codes = [_UNPADDED.get(piece, piece) for piece in pieces]
     for code in codes:
         if code.startswith("%") and code not in _PATTERNS and code != "%%":

@@ -56,7 +56,6 @@ class PartCodec(Codec):
     that one.
 
     Attributes:
-        of: the codec of the moments.
         part: a part of moments, of ``calendar.PARTS``.
     """
 
@@ -77,7 +76,6 @@ class PartCodec(Codec):
 
     @property
     def catch_all(self) -> tuple[int, ...]:
-        """The parts of the first and the last moment, which take what lies beyond them."""
         first, last = part_number(self.of.ends, self.part).tolist()
         return tuple(sorted({first, last}))
 
@@ -149,12 +147,7 @@ def of_parts(formula: Expression, columns: Container[str]) -> Expression:
 
 @dataclass(frozen=True, eq=False)
 class Parted:
-    """A column of moments with the columns of its parts.
-
-    Attributes:
-        column: the column of the moments.
-        parts: the columns of its parts.
-    """
+    """A column of moments with the columns of its parts."""
 
     column: Column
     parts: tuple[Column, ...]
@@ -191,7 +184,6 @@ class Parted:
         return _MANY[part] if part in self._names else 1
 
     def _keys(self, units: Codes, parts: Mapping[str, Codes]) -> Codes:
-        """The group of days of each unit, weekday and month."""
         for part in ("weekday", "month"):
             if part in self._names:
                 units = units * _MANY[part] + parts[part]

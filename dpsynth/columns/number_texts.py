@@ -62,7 +62,6 @@ def fixed_texts(values: pa.Array, decimals: int) -> pa.StringArray:
 
     Args:
         values: float64 or int64, of at most 2^53 units of the last decimal.
-        decimals: 0 or more.
 
     >>> fixed_texts(pa.array([-0.05, 12.0, None]), 2).to_pylist()
     ['-0.05', '12.00', None]
@@ -90,8 +89,6 @@ class NumberFormat:
         width: least number of digits before the decimal sign; zeros fill up.
         thousands: separator between groups of three digits.
         decimal: separator before the decimals.
-        prefix: text in front of the digits, after a minus sign.
-        suffix: text behind the digits.
 
     >>> dollars = NumberFormat(thousands=",", prefix="$")
     >>> dollars.write(pa.array(["-1234.50", "7.00"])).to_pylist()
@@ -113,7 +110,6 @@ class NumberFormat:
 
     @property
     def _plain(self) -> bool:
-        """True if plain notation reads it, leading zeros included."""
         return not (self.thousands or self.prefix or self.suffix) and self.decimal == "."
 
     @cached_property
@@ -196,7 +192,6 @@ def listed_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
 
 
 def _notation(texts: Sequence[str]) -> NumberFormat | None:
-    """A format in which all texts are numbers."""
     if not all(any(c.isdigit() for c in text) for text in texts):
         return None
     around = [_AROUND.match(text) for text in texts]
@@ -226,7 +221,6 @@ def _notation(texts: Sequence[str]) -> NumberFormat | None:
 
 
 def _suffix(text: str, letters: str | None) -> str:
-    """The letters behind a number, with the blank before them."""
     if not letters:
         return ""
     before = text[: len(text) - len(letters)]
@@ -234,7 +228,6 @@ def _suffix(text: str, letters: str | None) -> str:
 
 
 def _plain(text: str, form: NumberFormat) -> str:
-    """Plain notation of a text in a format."""
     digits = text.replace(form.prefix.strip(), "", 1) if form.prefix else text
     if form.suffix and digits.endswith(form.suffix.strip()):
         digits = digits[: -len(form.suffix.strip())]

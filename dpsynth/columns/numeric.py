@@ -72,10 +72,6 @@ class NumericCodec(Codec):
     in ``form``; labels are plain.
 
     Attributes:
-        edges: the edges e0, e1, ... above.
-        decimals: decimals of the values.
-        integer: true if they are whole numbers.
-        form: their format.
         slopes: slopes of the density of each bin (``bins.slopes``); empty where all bins are uniform.
 
     >>> p = NumericCodec((0.0, 1.0, 2.0, 5.0), decimals=0, integer=True)
@@ -244,7 +240,6 @@ _Edges = Annotated[Literal["log"] | Edges, Choice(("equal", "log", "quantiles", 
 def _ends(
     low: Decimal | int | None, high: Decimal | int | None, bins: int | tuple[Decimal | int, ...] | None
 ) -> tuple[Decimal | int, Decimal | int]:
-    """First and last value of a column; refuses ends that are missing or contradict the edges."""
     if isinstance(bins, tuple):
         if low is not None and low != bins[0]:
             raise refused(f"must be the first edge of bins, {bins[0]}, or be left out", "min")
@@ -286,7 +281,6 @@ class _NumericColumn(Modelled):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, values: object) -> object:
-        """The keys with the default of ``edges``."""
         if isinstance(values, cls):
             return values
         given = cls.known(values)
@@ -337,7 +331,6 @@ class _NumericColumn(Modelled):
                 raise refused(f"has no use with {searched}; leave out one of the two", key)
 
     def _unasked(self) -> bool:
-        """True if nobody declared the bins one by one: they grow, or have neither ``bins`` nor ``edges``."""
         return self.edges == "log" or (self.bins is None and self.edges is None)
 
     def _starts(self, low: int, high: int) -> list[int]:
@@ -530,7 +523,6 @@ class NumberColumn(_NumericColumn):
 
 @lru_cache(maxsize=32)
 def _equal(low: Fraction, high: Fraction, count: int) -> tuple[Fraction, ...]:
-    """The edges of so many bins of one width, kept since one configuration asks for them many times."""
     width = high - low
     return tuple(low + width * i / count for i in range(count + 1))
 

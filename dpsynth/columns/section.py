@@ -171,7 +171,6 @@ class Number(Checked):
         return number
 
     def check_at(self, value: object, position: int) -> Decimal | int:
-        """The number at a position of a list, which errors name."""
         try:
             return self.check(value)
         except PydanticCustomError as error:
@@ -236,11 +235,7 @@ class Text(Checked):
 
 @dataclass(frozen=True)
 class Choice(Checked):
-    """One of a few words.
-
-    Attributes:
-        allowed: the words.
-    """
+    """One of a few words."""
 
     allowed: tuple[str, ...]
 

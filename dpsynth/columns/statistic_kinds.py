@@ -103,7 +103,6 @@ class Asked(Section):
 
     @property
     def groups(self) -> Clique:
-        """The columns whose values make the groups."""
         return ()
 
     @property
@@ -119,8 +118,6 @@ class Asked(Section):
 
 
 class _Listed(Asked):
-    """A statistic of the columns that stand under its word."""
-
     @model_validator(mode="after")
     def _sound(self) -> Self:
         unrepeated(self.columns, self.kind)
@@ -257,7 +254,6 @@ class _Matrix(_Listed):
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """All pairs."""
         return tuple(combinations(self.columns, 2))
 
 

@@ -36,7 +36,6 @@ class Steps:
     """The whole steps of a column's numbers: a number is (origin + step) 10^exponent.
 
     Attributes:
-        form: format of the numbers.
         exponent: power of ten of a step; minus the column's decimals unless there would be too many steps.
         origin: the smallest number, in units of a step.
         low, high: int64[bins], first and last step of each bin; ``low[0]`` is 0.
@@ -91,8 +90,6 @@ def steps_of(
     """The steps of bins.
 
     Args:
-        form: format of the numbers.
-        decimals: decimals of the numbers.
         low: int64[bins], first multiple of 10^-decimals in each bin, rising.
         high: int64[bins], last multiple in each bin.
         cut: true if fractions of a step are cut off.
@@ -154,12 +151,10 @@ class MeasuredSums(Noisy):
     """Noisy sums of a column by group, charged and drawn by the curator.
 
     Attributes:
-        column: the column summed.
         by: the columns of the groups, in the order of the array's axes; () is all rows.
         values: int64, shape of the groups: bounded distances plus noise, in steps.
         noise: "gaussian" or "laplace".
         scale: sigma, or b, in steps.
-        centring: offsets and limit.
     """
 
     column: str
@@ -180,7 +175,6 @@ class Pieces:
 
     Attributes:
         first: the first step of each piece, rising; the first steps of all bins are among them.
-        bins: number of bins.
     """
 
     first: tuple[int, ...]
@@ -212,7 +206,6 @@ class Pieces:
         return sha256(self.array.astype("<i8").tobytes()).hexdigest()
 
     def bin_of(self, steps: Steps) -> NDArray[np.intp]:
-        """The bin of each piece, intp[pieces]."""
         return np.searchsorted(steps.low, self.array, side="right") - 1
 
     def last(self, steps: Steps) -> Integers:
@@ -226,12 +219,10 @@ class FinerCounts(Noisy):
     """Noisy counts of the pieces of a column's bins by group, charged and drawn by the curator.
 
     Attributes:
-        column: the column counted.
         by: the columns of the groups, in the order of the array's axes; () is all rows.
         values: int64, shape of the groups and then of the pieces: rows plus noise.
         noise: "gaussian" or "laplace".
         scale: sigma, or b, in rows.
-        pieces: the pieces.
     """
 
     column: str

@@ -127,7 +127,6 @@ def _escaped(pattern: str, spot: int) -> str:
 
 
 def _class(pattern: str, spot: int) -> tuple[str, int]:
-    """The characters of a class whose first one is at the spot."""
     end = _end_of_class(pattern, spot)
     members = list(_members(pattern, spot, end))
     letters: dict[str, None] = {}

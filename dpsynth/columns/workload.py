@@ -119,7 +119,6 @@ class Workload:
     counts as both.
 
     Attributes:
-        columns: all columns, in table order.
         ways: columns of each marginal of the "all k-way" part. Left out: 3, or as many as there are;
             with listed marginals, no such part.
         marginals: listed marginals with their own weights, all positive.
@@ -215,7 +214,6 @@ class Workload:
 
     @cached_property
     def _mean(self) -> Fraction:
-        """Mean weight of a pair before the division by it; 1 in a table of one column."""
         pairs = comb(len(self.columns), 2)
         whole = self._of_ways((), False) * comb(self._ways, 2)
         whole += sum((own * comb(len(clique), 2) for clique, own in self._listed), Fraction(0))

@@ -31,7 +31,6 @@ class CompiledSpec:
     """A spec and the public values that follow from it.
 
     Attributes:
-        spec: the checked configuration.
         layout: the columns of the synthetic table, in the configuration's order. A column whose domain is to
             be found privately has the most cells that the search may give it.
         rules: the constraints that every synthetic row obeys.

@@ -160,8 +160,6 @@ def _advice(problem: str) -> str:
 
 
 class _NodeReader(Reader, Scanner, Parser, Composer, BaseResolver):
-    """PyYAML's parser without its 1.1 scalars, explicit keys and tags."""
-
     def __init__(self, text: str, name: str) -> None:
         Reader.__init__(self, text)
         Scanner.__init__(self)
@@ -321,7 +319,6 @@ def _located(error: ValidationError, document: Document) -> list[tuple[KeyPath, 
 
 
 def _flat(details: Iterable[ErrorDetails]) -> Iterator[ErrorDetails]:
-    """The errors, each nested one with its whole path."""
     for detail in details:
         if detail["type"] != NESTED:
             yield detail

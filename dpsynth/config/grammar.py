@@ -592,7 +592,6 @@ class Spec(Section):
 
     @property
     def promises(self) -> tuple[Promise, ...]:
-        """The guarantee of each audience, in rising order of epsilon; one for a release of one bundle."""
         return promises_of(self.audiences, self.privacy.epsilon, self.privacy.delta)
 
     def warnings(self) -> tuple[str, ...]:

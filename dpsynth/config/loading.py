@@ -51,11 +51,7 @@ def load_unreviewed(path: str | Path, *, source: str | None = None) -> tuple[Spe
 
 
 def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") -> Spec:
-    """Check a configuration given as plain values, with the rules of ``load``.
-
-    Raises:
-        ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
-    """
+    """Check a configuration given as plain values, with the rules and errors of ``load``."""
     return checked(Spec, values, Document(name, dict(values), {}))
 
 

@@ -63,7 +63,6 @@ class Promise:
 
     Attributes:
         audience: its name; "" for a release that has one bundle.
-        delta: None under pure epsilon-DP.
     """
 
     audience: str
@@ -367,7 +366,6 @@ class Privacy(Section):
 
     @property
     def max_rows_private(self) -> bool:
-        """True if the contribution bound is to be found privately."""
         return isinstance(self.unit, Person) and self.unit.max_rows == "private"
 
     @property
@@ -382,7 +380,6 @@ class Privacy(Section):
 
     @property
     def sampling(self) -> Sampling | None:
-        """The sample of units; None if all are asked."""
         return None if self.sample_rate is None else Sampling(Fraction(self.sample_rate))
 
     @model_validator(mode="before")

@@ -99,7 +99,6 @@ class PublicMarginalSpec(Section):
 
 
 def _read(name: str, columns: Sequence[str]) -> tuple[bool, tuple[Cell, ...]]:
-    """The cells of a file of totals."""
     try:
         with Path(name).open(encoding="utf-8-sig", newline="") as file:
             lines = [

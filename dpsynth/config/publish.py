@@ -76,7 +76,6 @@ class Publish(Section):
 
     @property
     def views(self) -> bool:
-        """True if views in the form of older disclosure control are asked for."""
         return not (self.suppress_below is None and self.rounding is None and self.k_anonymity is None)
 
     @model_validator(mode="after")

@@ -107,7 +107,6 @@ def doubt_of(query: str, dialect: str = "") -> str | None:
 
 
 def _doubtful(tree: Expr, dialect: str) -> Iterator[Expr]:
-    """The pieces that may not be in a query, from the outermost inwards."""
     allowed = _PIECES | _SQLITE if dialect == "sqlite" else _PIECES
     for piece in tree.walk():
         kind, above = type(piece).__name__, type(piece.parent).__name__
@@ -349,11 +348,7 @@ class TableFile(Section):
 
     @property
     def form(self) -> FileForm:
-        """The form of the file.
-
-        Raises:
-            ValueError: the format isn't known.
-        """
+        """The form of the file; ValueError where the format isn't known."""
         if self.format is None:
             raise ValueError("a file of no format")
         return FileForm(
@@ -508,5 +503,4 @@ class Engine(Section):
 
     @property
     def named(self) -> str:
-        """The engine in words."""
         return "this process"

@@ -178,7 +178,6 @@ class Structure(Section):
         )
 
     def named(self) -> Iterator[tuple[str, Path]]:
-        """Each column that the section names, with the path of the name."""
         for i, clique in enumerate(self.cliques or ()):
             for j, name in enumerate(clique):
                 yield name, ("cliques", i, j)

@@ -116,7 +116,6 @@ def design_of(columns: Sequence[Column]) -> Design:
 
 
 def _numbers(column: Column) -> Numbers | None:
-    """The number of each value; None for values whose order means nothing."""
     centres, half_widths = column.centres, column.codec.half_widths
     if centres is None or half_widths is None:
         return None
@@ -141,7 +140,6 @@ def linear(design: Design, weights: Numbers, numbers: Numbers) -> Fitted:
     """Weighted least squares.
 
     Args:
-        design: the rows.
         weights: float64[cells], expected rows; noise may leave some below zero, which keeps sums unbiased.
         numbers: float64[cells], the number to explain.
     """
@@ -155,7 +153,6 @@ def logistic(design: Design, weights: Numbers, classes: int) -> Fitted:
     """Maximum likelihood, by scikit-learn.
 
     Args:
-        design: the rows.
         weights: float64[cells], expected rows; those below zero count as zero.
         classes: number of values of the target.
     """
@@ -253,7 +250,6 @@ class Computed:
     Attributes:
         name: parts of a file name.
         members: the columns of the groups, whose labels come first.
-        labels: further labels by name: one text a row within each group.
         document: the same as JSON values; None where a table says it all.
     """
 
@@ -324,7 +320,6 @@ def _grouped(asked: Grouped, sources: Sources) -> Computed:
 
 
 def _mean(asked: Mean, sources: Sources) -> Computed:
-    """The mean of each group; of all rows by one column at most with its rows, and what bins hide."""
     if asked.stated is not None:
         return _grouped(asked, sources)
     groups, rows, figures = _by_group(asked, [Measure("mean", asked.numbers)], sources)
@@ -364,7 +359,6 @@ def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
 
 
 def _quantiles(asked: Quantiles, sources: Sources) -> Computed:
-    """Quantiles of each group, by the counts of bins up to each, or of their pieces."""
     measures = [Measure("quantile", asked.numbers, float(share)) for share in asked.at]
     labels = {"quantile": [str(share) for share in asked.at]}
     return Computed(*_named(asked), sources.members(asked.by), labels, _by_group(asked, measures, sources)[2])
@@ -440,7 +434,6 @@ def _of_single_values(column: Column) -> bool:
 
 
 def _error_of(fitted: Fitted, design: Design, counted: CountedCells) -> Numbers:
-    """Standard errors of coefficients, by those of the counts."""
     if fitted.gradient is None:
         return np.full(fitted.coefficients.size, np.nan)
     found = []

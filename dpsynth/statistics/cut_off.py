@@ -177,7 +177,6 @@ class CutOff:
 
     @property
     def unit_name(self) -> str:
-        """A unit in a word: person, household, or person-month."""
         kind = self.near.kind or "person"
         return kind if self.near.per is None else f"{kind}-{self.near.per.every}"
 

@@ -175,7 +175,6 @@ class PublicCells:
 
     @property
     def figures(self) -> Counts:
-        """All counts and shares; a share has no error."""
         error = 0.0 if self.rows is not None else sqrt(self.direct.cell_variance(()))
         shares = self.shares.ravel()
         return Counts(self.cells.ravel(), shares * error, shares, np.zeros(shares.shape))
@@ -198,7 +197,6 @@ class MeasuredCells:
 
     @cached_property
     def cells(self) -> Numbers:
-        """The estimates, which may be negative."""
         return self.direct.marginal(self.clique)
 
     @property
@@ -235,9 +233,7 @@ class ModelCells:
     of a count is one row at least.
 
     Attributes:
-        cells: float64, the counts.
         refits: the counts of each refit.
-        basis: what the model rests on.
     """
 
     cells: Numbers

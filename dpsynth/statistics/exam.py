@@ -94,7 +94,6 @@ class Basis:
 
     @cached_property
     def _parts(self) -> dict[str, str]:
-        """For each column that a marginal holds, one column of its connected part."""
         part: dict[str, str] = {}
         for clique in (*self.measured, *self.public, *self.earlier):
             joined = {part.get(c, c) for c in clique}
@@ -167,7 +166,6 @@ class Exam:
         return np.clip(self.raw - wide, 0.0, 1.0), np.clip(np.maximum(self.raw, 0.0) + wide, 0.0, 1.0)
 
     def mean_error(self, kind: Kind, basis: str = "") -> MeanError | None:
-        """The mean error of the marginals of a kind, perhaps of one basis; None without any."""
         if self.distances is None:
             return None
         found = zip(self.examined, self.bases, strict=True)
@@ -182,17 +180,14 @@ class Exam:
 
     @property
     def pairs(self) -> MeanError | None:
-        """The mean error of all pairs of columns."""
         return self.mean_error("pair")
 
     @property
     def pairs_by_basis(self) -> dict[str, MeanError]:
-        """The mean error of the pairs of each basis that some pair has, in the order of ``BASES``."""
         return {name: error for name in BASES if (error := self.mean_error("pair", name)) is not None}
 
     @property
     def triples(self) -> MeanError | None:
-        """The mean error of the sets of three columns that were drawn at random."""
         return self.mean_error("triple")
 
     @cached_property
@@ -231,7 +226,6 @@ class Exam:
 
 
 def _resting_on(distance: float, stddev: float, wide: float) -> Distance:
-    """The distance that intervals rest on."""
     return Distance(max(distance, 0.0) + stddev, max(distance, 0.0) + wide)
 
 
@@ -275,7 +269,6 @@ class ExaminedCells:
 
     Attributes:
         rows_reach: half the width of the 95 % interval of the number of rows.
-        basis: what the model rests on.
     """
 
     cells: Numbers
@@ -286,7 +279,6 @@ class ExaminedCells:
 
     @staticmethod
     def of(cells: Numbers, distance: Distance, direct: Unbiased, basis: str) -> ExaminedCells:
-        """The model's counts with errors by the exam."""
         return ExaminedCells(cells, distance, Z95 * sqrt(direct.cell_variance(())), basis)
 
     @cached_property

@@ -72,7 +72,6 @@ class Group:
         return float(self.cells @ self.share)
 
     def within(self, part: Numbers) -> Group:
-        """The group with a further condition that cuts through no cell."""
         return Group(self.cells, self.share * part, self.least * part, self.most * part, self.reach)
 
     @property
@@ -168,7 +167,6 @@ def mean(group: Group, held: Contents) -> Estimate:
 
 
 def _ends(group: Group, held: Contents) -> tuple[float, float]:
-    """The least and the largest number of the cells that may have rows."""
     used = group.most > 0
     return float(held.low[used].min()), float(held.high[used].max())
 

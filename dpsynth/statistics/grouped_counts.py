@@ -90,16 +90,11 @@ class Condition:
 
     @property
     def cut(self) -> Clique:
-        """Columns of the parts that cut through cells."""
         return tuple(dict.fromkeys(c for f in self.factors if f.cuts for c in f.columns))
 
 
 def condition_of(formula: Expression | None, layout: Layout) -> Condition:
     """The condition that a formula is; None is satisfied by all rows.
-
-    Args:
-        formula: a checked formula.
-        layout: the layout, with the densities inside bins.
 
     Raises:
         ConditionRefused: a part is about columns of too many values together.
@@ -210,7 +205,6 @@ class GroupedCounts:
         return bool(self._where[2][number].any())
 
     def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
-        """A group's figure, and the estimated number of rows that it rests on."""
         group = self.group(number)
         if measure.kind == "count":
             return group_figures.count(group), group.rows
@@ -275,7 +269,6 @@ class GroupedCounts:
         return found
 
     def _with_values(self, number: int, names: Clique) -> NDArray[np.bool_]:
-        """The cells of a group that have a value in each of some columns."""
         found = np.ones(self._cells.shape[1], dtype=bool)
         for name in names:
             found &= self._of_codes(name)[0][number] > 0
@@ -340,7 +333,6 @@ _OF_NUMBERS: Mapping[str, Callable[..., Estimate]] = {
 
 
 def _ends(column: Column) -> tuple[Numbers, Numbers]:
-    """The least and the largest number of each code with one."""
     values = column.codec.cell_values
     if isinstance(values, Intervals) and isinstance(column.codec, NumericCodec):
         return values.low, values.high

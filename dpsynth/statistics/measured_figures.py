@@ -79,7 +79,6 @@ class SummedGroups:
         return self.sums.values.size
 
     def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
-        """The mean or the sum of a group, and the estimated number of rows that it rests on."""
         means = self._means
         rows = float(means.rows[number])
         if measure.kind == "mean":
@@ -196,7 +195,6 @@ class FinerQuantiles:
     limits: str = HOLDS
 
     def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
-        """A quantile of a group, and the estimated number of rows that it rests on."""
         cells, every = self._cells[number], np.ones(self._bin.shape)
         group = Group(cells, every, every, every, self._reach)
         return group_figures.quantile(group, measure.level, self._contents), group.rows
@@ -361,8 +359,6 @@ def tilts_of(
     is the mean of both, weighted by precision.
 
     Args:
-        sums: the measured sums.
-        columns: the columns by name, with their densities inside bins.
         model: the fitted model, whose marginals say how many rows of a group are in each bin.
         direct: estimates of counts from the answers alone.
         ruled: columns that constraints name; their values stay where they are.

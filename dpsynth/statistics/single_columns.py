@@ -74,7 +74,6 @@ class NoisyRows:
 
     @property
     def below_noise(self) -> bool:
-        """True if the number of rows can't be told from the noise of the answers' average."""
         return self.rows <= self.reach
 
     def share(self, answer: Measurement, codes: Sequence[int]) -> Limits:
@@ -286,7 +285,6 @@ def _warning(
     serious: bool = False,
     **facts: object,
 ) -> DataWarning:
-    """A warning in the words of its kind, filled with facts."""
     sentence, remedy = paragraphs(_template(), kind, {"column": column, "key": f"columns.{column}", **facts})
     return DataWarning(kind, column, serious, figures, sentence, remedy)
 
@@ -372,7 +370,6 @@ class _Look:
         return share.low > _SPIKE * neighbour.high
 
     def _signs(self) -> Iterator[DataWarning]:
-        """The signs that no healthy column shows, unless it is expected to."""
         missing = self._missing
         if missing.low > MOSTLY and missing.high >= NEARLY_ALL:
             yield self._said("empty_column", missing, serious=True, declared=self._declared)
@@ -411,7 +408,6 @@ class _Look:
         )
 
     def _also_takes(self, code: int) -> list[str]:
-        """The undeclared cells that a code takes, in words."""
         column, last = self.column, len(self.column.codec.labels) - 1
         takes = []
         if code in column.codec.catch_all:
@@ -453,7 +449,6 @@ class _Look:
 
     @property
     def _declared(self) -> str:
-        """The column's declared values, as a sentence."""
         codec = self.column.codec
         if codec.closed:
             return f"Its declared values are {_listed(codec.labels)}."
@@ -482,6 +477,5 @@ def _allowed(share: Limits) -> str:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    """Labels in quotes: all of a short list, the first of a long one."""
     shown = ", ".join(f"'{label}'" for label in labels[:_SHOWN])
     return shown if len(labels) <= _SHOWN else f"{shown} and {len(labels) - _SHOWN} more"

@@ -36,8 +36,6 @@ class Sources:
         model: the fitted model, for all other columns.
         replicates: refits to fresh noise, which give the errors of the model's figures; without any, those
             errors are unknown where the exam doesn't have the columns.
-        sums: measured sums, for means and sums.
-        finer: measured finer counts, for quantiles.
         distances: distances of the examined cliques, from which figures by the model get their errors.
         sampled: the sample that the counts are about; None if they are about all units.
     """
@@ -65,7 +63,6 @@ class Sources:
         return self.public_marginals.shares(clique) is None and self.direct.covers(clique)
 
     def is_direct(self, clique: Clique) -> bool:
-        """True if a clique's figures don't rest on the model."""
         return self.public_marginals.shares(clique) is not None or self.direct.covers(clique)
 
     def known(self, clique: Clique) -> CountedCells | None:

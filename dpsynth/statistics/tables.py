@@ -93,7 +93,6 @@ class StatisticTable:
 
     @property
     def limits(self) -> str:
-        """The claim of the intervals: that of the first figure."""
         claims = [str(claim) for claim in self.table["limits"].to_pylist()]
         return next((claim for claim in claims if claim != NONE), NONE)
 
@@ -146,7 +145,6 @@ def _table(
     taken: Set[str],
     asked: Mapping[str, object] | None = None,
 ) -> StatisticTable:
-    """The table of what was computed: labels of groups, further labels, figures, claim and basis."""
     figures, members = computed.figures, computed.members
     shape = tuple(member.size for member in members)
     groups, rows = prod(shape), len(figures.estimate)

@@ -178,7 +178,6 @@ class Judged:
     """The public facts that a verdict follows from.
 
     Attributes:
-        columns: the columns that were read from the private table.
         counts: their noisy counts, float64[codes], and the noise's standard deviation; without those of a
             column that is public.
         table: counts of the finished table, float64[codes] for each column, scaled to ``rows``.
@@ -303,7 +302,6 @@ class _Pair:
 
 
 def _no_better(pair: Judgement, columns: Mapping[str, Judgement]) -> Judgement:
-    """A pair, no better than its columns."""
     worst = max((columns[name] for name in pair.columns), key=lambda one: one.rank)
     if USES.index(worst.verdict) <= USES.index(pair.verdict):
         return pair
@@ -383,7 +381,6 @@ class _Look:
         return min(known / max(self.rows, 1.0), 1.0)
 
     def _error(self, cells: slice, rows: float) -> float:
-        """Estimated share of some rows in the wrong one of some cells."""
         table, noisy, s = self.table[cells], self.noisy[cells], self.stddev
         there = table > s
         most = int(there.sum())

@@ -61,7 +61,6 @@ class Bundle(OpenedBundle):
         """More synthetic rows, refined to the same targets as ``synthetic``; they cost no privacy.
 
         Args:
-            n: number of rows.
             given: what each row must have: ``{"sex": "F"}``, ``"age >= 65"``, or several such conditions.
             seed: makes the rows repeatable. Left out: new rows each time.
 
@@ -76,7 +75,6 @@ class Bundle(OpenedBundle):
         """The answer to a question such as ``mean(cost) by sex where age >= 65``; it costs no privacy.
 
         Args:
-            question: the question.
             asked: what was asked before, for the owner's rule on overlapping questions; left out: what was
                 asked of this object.
 

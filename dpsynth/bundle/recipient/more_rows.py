@@ -136,7 +136,6 @@ def _nobody() -> DpsynthError:
 
 
 def _kept(source: RowSource, wish: Wish, number: int, seed: int | None, chunk: int) -> Iterator[pa.Table]:
-    """So many rows that have what is wished for."""
     rng = np.random.default_rng(seed)
     drawn = kept = 0
     while kept < number:
@@ -157,7 +156,6 @@ def _kept(source: RowSource, wish: Wish, number: int, seed: int | None, chunk: i
 
 
 def _having(wish: Wish, layout: Layout, table: pa.Table) -> NDArray[np.bool_]:
-    """Rows of a table that have what is wished for, bool[rows]."""
     texts = layout.texts(table)
     found = np.ones(table.num_rows, dtype=np.bool_)
     columns = layout.modelled
@@ -180,7 +178,6 @@ def _array(table: pa.Table, name: str) -> pa.Array:
 
 
 def _present(table: pa.Table, texts: Mapping[str, pa.StringArray], name: str) -> pa.StringArray:
-    """Texts of a column, null where it is missing."""
     import pyarrow.compute as pc
 
     return pc.if_else(_array(table, name).is_valid(), texts[name], pa.scalar(None, pa.string()))

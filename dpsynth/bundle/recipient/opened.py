@@ -97,7 +97,6 @@ class OpenedBundle:
 
     Attributes:
         folder: the public folder.
-        facts: its manifest.
     """
 
     folder: Path
@@ -199,7 +198,6 @@ class OpenedBundle:
 
     @cached_property
     def sources(self) -> Sources:
-        """All that figures are computed from."""
         return Sources(
             self.rows.layout.columns,
             self.measured,
@@ -316,7 +314,6 @@ def _read_csv(path: Path, figures: tuple[str, ...]) -> pd.DataFrame:
     """A CSV file of the bundle, with texts as they were before ``neutralise``.
 
     Args:
-        path: the file.
         figures: names that begin the numbers: the columns before the first of them are labels.
     """
     import pandas as pd

@@ -50,10 +50,7 @@ class Picture:
     """A picture.
 
     Attributes:
-        title: its title, which it shows.
         words: sentences below the title.
-        width: width of the drawing, in pixels.
-        height: height of the drawing, in pixels.
         parts: the elements of the drawing, from 0, 0 on.
     """
 
@@ -65,7 +62,6 @@ class Picture:
 
     @property
     def svg(self) -> str:
-        """The picture as SVG."""
         lines = [line for words in self.words for line in wrap(words, int(self.width / (12 * _LETTER)))]
         top = 34 + 16 * len(lines)
         head = [label(12, 22, self.title, size=15)]
@@ -82,7 +78,6 @@ class Picture:
         return self.svg
 
     def __repr__(self) -> str:
-        """The title and the words."""
         return "\n".join([self.title, *self.words])
 
     def save(self, path: str | Path) -> Path:
@@ -225,7 +220,6 @@ def _histogram(view: OneWayView) -> tuple[list[str], float]:
 
 
 def _across(bar: Bar, top: float, margin: str) -> list[str]:
-    """A level bar with its name and its figure."""
     wide, middle = _WIDE - _NAMES - _FIGURES - 24, top + _LINE / 2
     length, low, high = (wide * part / 100 for part in (bar.length, bar.low, bar.high))
     figure = bar.figure if margin else f"{bar.figure} {bar.margin}"

@@ -167,7 +167,6 @@ def _measured(text: str, measured: Expression, layout: Layout, columns: Mapping[
 
 
 def _with_parts(measured: Expression, layout: Layout) -> Expression:
-    """What is measured, with measured parts of moments as columns: mean(hour(seen))."""
     if not isinstance(measured, Call):
         return measured
     return replace(measured, operands=tuple(of_parts(operand, layout.named) for operand in measured.operands))
@@ -456,7 +455,6 @@ def _rows(
     measure: Measure,
     least: int | None,
 ) -> Iterator[AnswerRow]:
-    """The rows of an answer; a group that the condition excludes has none."""
     for number, labels in enumerate(product(*(column.labels for column in by))):
         if isinstance(figures, GroupedCounts):
             possible = figures.possible(number)
@@ -474,7 +472,6 @@ def _rows(
 
 
 def _interval(table: GroupedCounts, measure: Measure) -> str:
-    """The claim of the intervals of an answer, or the reason why there is none."""
     if table.counted.limits != HOLDS:
         return (
             "None: the number is the model's, as its columns were not measured together. How far the model "

@@ -283,7 +283,6 @@ def _basis(bundle: OpenedBundle, examined: Mapping[Clique, str]) -> Basis:
 
 
 def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:
-    """The exam, and the marginals that the rows rest on."""
     facts, table = bundle.facts.exam, bundle.errors
     kinds, bases = ([*table[name]] if len(table) else [] for name in ("kind", "basis"))
     names = [name for name in table.columns if name.startswith("column_")]
@@ -450,10 +449,9 @@ class Verification:
 
 
 def verified(path: str | Path, key: str | None = None) -> Verification:
-    """The verification of a bundle.
+    """The verification of a bundle: the folder of a release, or its ``public`` folder.
 
     Args:
-        path: the folder of a release, or its ``public`` folder.
         key: the public key that must have signed it, known from elsewhere; None takes any key, or none.
 
     Raises:
@@ -524,7 +522,6 @@ def _refuse_other_format(folder: Path) -> None:
 
 
 def _changed(folder: Path) -> Iterator[Fault]:
-    """Files that are not what the file of checksums says."""
     try:
         with (folder / CHECKSUMS).open("rb") as file:
             written = file.read(_LONGEST).decode("ascii")
@@ -554,7 +551,6 @@ def _changed(folder: Path) -> Iterator[Fault]:
 
 
 def _signature(folder: Path, key: str | None) -> tuple[str | None, list[Fault]]:
-    """The public key that signed the checksums, and what is wrong with the signature."""
     path = folder / SIGNATURE
     if not path.is_file():
         try:
@@ -578,7 +574,6 @@ def _signature(folder: Path, key: str | None) -> tuple[str | None, list[Fault]]:
 
 
 def _caution(signed_by: str | None) -> str:
-    """The trust that is left without a key that is known from elsewhere."""
     if signed_by is None:
         return (
             "There is no signature: somebody who changed files and their checksums together, without "
@@ -591,7 +586,6 @@ def _caution(signed_by: str | None) -> str:
 
 
 def _manifest_faults(folder: Path, values: Facts) -> Iterator[Fault]:
-    """Faults of the manifest: against its schema, and against the files that are there."""
     faults = schema_faults(values)
     for words in faults[:10]:
         yield MANIFEST, f"doesn't keep to its schema: {words}."
@@ -631,5 +625,4 @@ def _check_synthetic(bundle: OpenedBundle) -> None:
 
 
 def _named(folder: Path, sentence: str) -> str:
-    """The file of a bundle that a sentence names."""
     return next((name for name in public_files(folder) if name in sentence), MANIFEST)

@@ -171,7 +171,6 @@ class Checks:
         return fits
 
     def _operands(self, values: Arrays, wanted: set[str]) -> dict[str, Operand]:
-        """Operands of formulas over the wanted columns, with derived ones."""
         needed = self._derived(wanted)
         operands = {name: self._operand(name, values[name]) for name in needed if name in self.columns}
         for turn in self.rules.turns:
@@ -180,7 +179,6 @@ class Checks:
         return operands
 
     def _derived(self, wanted: set[str]) -> set[str]:
-        """The wanted columns, and the columns from which derived ones among them are computed."""
         needed = set(wanted)
         for turn in reversed(self.rules.turns):
             if isinstance(turn, Derived) and turn.name in needed:

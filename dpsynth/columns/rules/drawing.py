@@ -318,7 +318,6 @@ class Batch:
 
     Attributes:
         codes: int64[rows], the cell of each value, but for columns in ``computed``.
-        values: typed values.
         computed: the columns whose values need not lie in their cells.
     """
 
@@ -361,7 +360,6 @@ def obeying(
 
     Args:
         layout: the layout of the table, with all cells found.
-        draw: draws rows from the model.
         marginal: the model's marginals, which decide the partners of tied values.
 
     Raises:
@@ -392,10 +390,7 @@ class Tied:
     """The tied values of a table, the same in all of its pieces.
 
     Attributes:
-        rules: the rules.
-        whole: the layout of the table.
         marginal: the model's marginals, which decide the partners of tied values.
-        rng: decides the values within a cell.
         measured: pairs of columns that were measured, whose counts repairs keep.
         shut: for some columns, cells that no row may have.
     """
@@ -452,8 +447,6 @@ class Drawing:
 
     Attributes:
         tied: the rules, and the values that all pieces have in common.
-        draw: draws rows from the model.
-        rng: decides the values within a cell.
     """
 
     tied: Tied
@@ -544,7 +537,6 @@ class Drawing:
         return Batch(codes, values, frozenset((*found.codes, *checks.rules.sums)))
 
     def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
-        """Rows with their values, and the rows that still violate a rule, bool[rows]."""
         checks = self.checks
         codes, alone = self._tied(checks.layout.reconciled(codes, self.rng))
         bad = checks.violating_cells(codes) | alone

@@ -36,7 +36,6 @@ class Grid:
     """State of a condition in each combination of cells.
 
     Attributes:
-        number: number of the rule.
         columns: columns of the condition, in table order.
         state: int8, OBEYED, VIOLATED or DEPENDS (on the values), axes as ``columns``.
     """
@@ -55,7 +54,6 @@ class Grid:
         return not (self.state == DEPENDS).any()
 
     def of(self, codes: Mapping[str, Codes]) -> NDArray[np.int8]:
-        """The state of each row, int8[rows]."""
         spots = np.ravel_multi_index([codes[c] for c in self.columns], self.state.shape)
         return self.state.reshape(-1)[spots]
 
@@ -220,10 +218,8 @@ class Part:
 
     Attributes:
         number: number of the rule; -1 for cells that are closed for another reason.
-        columns: its columns.
         closed: closed combinations, axes as ``columns``; None if there are too many combinations.
         rows: the formula's possible values by row, where there is no table.
-        formula: the formula.
     """
 
     number: int
@@ -269,7 +265,6 @@ class Obedience:
     """The rules of a table over its cells.
 
     Attributes:
-        rules: the rules.
         layout: the layout of the table, with all cells found.
         partners: the partner of each cell, by tie.
         shut: for some columns, the cells that no row may have.

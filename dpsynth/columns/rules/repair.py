@@ -79,7 +79,6 @@ class RuleRepairs:
     """The work of rules on the rows of a table, from public values alone.
 
     Attributes:
-        rows: number of drawn rows.
         broken: for each rule, in the order of the config, the rows that broke it as they were drawn.
         changed: for each column, the rows whose cell rules changed.
     """
@@ -100,7 +99,6 @@ class RuleRepairs:
 
     @property
     def shares_broken(self) -> tuple[float, ...]:
-        """For each rule the share of drawn rows that had to be repaired."""
         return tuple(broken / max(self.rows, 1) for broken in self.broken)
 
     @property
@@ -299,14 +297,12 @@ class _Aims:
             yield pair, first * self.sizes[pair.second] + second
 
     def _own(self, column: str) -> NDArray[np.float64]:
-        """The residuals of a column's own counts by cell."""
         own = np.zeros(len(self.groups[column]))
         for single in self.singles[column]:
             own += self.residuals[single.begin + single.cells]
         return own
 
     def weight(self, columns: Clique) -> float:
-        """Weight of all aims of some columns."""
         pairs = dict.fromkeys(p for c in columns for p in self.pairs[c])
         singles = (single.weight for c in columns for single in self.singles[c])
         return float(sum(level.weight for p in pairs for level in p.levels) + sum(singles))
@@ -345,7 +341,6 @@ class _Aims:
         return lowered
 
     def _changes(self, columns: Clique, rows: Codes, new: Mapping[str, Codes]) -> list[_Change]:
-        """The changes of counts of all aims, if rows get other codes."""
         old = {c: self.codes[c][rows] for c in columns}
         found: list[_Change] = []
         both = zip(self._groups_of(columns, rows, old), self._groups_of(columns, rows, new), strict=True)
@@ -374,11 +369,10 @@ class _Aims:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """The change of an aim's counts: the place of its residuals, its weight, and the rows that change cells.
+    """The change of an aim's counts.
 
     Attributes:
         begin: place of its first residual.
-        weight: its weight.
         rows: float64[cells], rows that enter less rows that leave.
         movers: number of rows that change cells.
     """
@@ -390,7 +384,6 @@ class _Change:
 
     @classmethod
     def of_moves(cls, begin: int, weight: int, cells: Codes, left: Codes, entered: Codes) -> _Change:
-        """The change by rows that leave and enter some codes, of which each has a cell."""
         size = int(cells[-1]) + 1
         was, now = cells[left], cells[entered]
         counts = np.bincount(now, minlength=size) - np.bincount(was, minlength=size)
@@ -405,8 +398,6 @@ class _Level:
     """An aim over two columns at one level: its place among the residuals, its weight, and its cells.
 
     Attributes:
-        begin: place of its first residual.
-        weight: its weight.
         first, second: the place of each group along each axis.
     """
 
@@ -425,15 +416,12 @@ class _Level:
         return np.asarray(self.first[:, None] * self.shape[1] + self.second).reshape(-1)
 
     def change(self, left: Codes, entered: Codes) -> _Change:
-        """The change of its counts, by the combinations of groups that rows leave and enter."""
         return _Change.of_moves(self.begin, self.weight, self._place, left, entered)
 
     def by_group(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Its residual for each combination of groups."""
         return self.residuals(every).reshape(-1).take(self._place)
 
     def residuals(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Its residuals among all, axes as the columns."""
         shape = self.shape
         return every[self.begin : self.begin + shape[0] * shape[1]].reshape(shape)
 
@@ -466,14 +454,11 @@ class _Single:
     cells: Codes
 
     def change(self, left: Codes, entered: Codes) -> _Change:
-        """The change of its counts, by the codes that rows leave and enter."""
         return _Change.of_moves(self.begin, self.weight, self.cells, left, entered)
 
 
 @dataclass(frozen=True, eq=False)
 class _Repair:
-    """The repair of rules that share columns."""
-
     aims: _Aims
     parts: Sequence[Part]
     rng: np.random.Generator

@@ -287,7 +287,6 @@ def check_condition(number: int, formula: Expression, layout: Layout) -> None:
 
 
 def _values_declared(number: int, formula: Expression, parts: Mapping[str, object]) -> None:
-    """Refuse a comparison of a column of listed values with a text that isn't in the list."""
     if not isinstance(formula, Call):
         return
     for part, other in zip(formula.operands, reversed(formula.operands), strict=True):

@@ -107,8 +107,6 @@ class FileForm:
     """The form of a table file.
 
     Attributes:
-        kind: the format.
-        separator: the sign between the cells of a CSV file.
         encoding: the encoding of a CSV file, one of ``encodings.ENCODINGS``.
         compression: the compression of a CSV file; None for a plain one.
         multiline: True if quoted cells of a CSV file may hold line breaks; False if a line is a row.
