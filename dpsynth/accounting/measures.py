@@ -1,65 +1,14 @@
 """Measures of privacy loss: epsilon of pure DP, rho of zero-concentrated DP, mu^2/2 of Gaussian DP.
 
-This module holds everything that differs between the measures: the cost of a loss, the conversion between a
-budget and (epsilon, delta), and the noise scale near which a price is met. Rho and mu^2/2 are nearly the same
-number for Gaussian noise, but epsilon is lower for mu^2/2; for a choice and for Laplace noise mu^2/2 is 1.57
-times rho.
+This is everything that differs between the measures: the cost of a loss, the conversion between a budget and
+(epsilon, delta), and the noise scale near which a price is met. Rho and mu^2/2 are nearly the same number for
+Gaussian noise, but epsilon is lower for mu^2/2; for a choice and for Laplace noise mu^2/2 is 1.57 times rho.
 
-Invariant: costs and epsilons are rounded up, budgets down.
+Tails of the normal distribution are decimals of 120 digits. Doubles won't do: the differences taken of these
+tails lose as many digits as epsilon is small, and a budget must be rounded in a given direction.
 
-Zero-concentrated differential privacy of a release: from rho to (epsilon, delta), and back.
-
-Invariant: epsilons are rounded up and budgets down. Any alpha gives a valid bound, and the bound at the
-alpha found is evaluated with 50 digits. Costs within a budget never come to more than the epsilon asked
-for: epsilon is taken at the best alpha, to more digits than a budget is rounded by.
-
-The tail of the normal distribution in 120-digit decimals, as far out as anyone asks.
-
-Invariant: results are within ``TAIL_ERROR`` of the truth, relatively. Doubles won't do: the
-differences taken of these tails lose as many digits as epsilon is small, and a budget must be
-rounded in a given direction.
-
-Gaussian differential privacy of a release: from mu to (epsilon, delta), and back.
-
-Invariant: epsilons are rounded up and budgets down, and each bound holds for the discrete noise that is
-drawn, not only for continuous Gaussian noise.
-
-Continuous noise. Answers of L2 sensitivity Delta with noise of variance tau^2 have
-mu^2 = Delta^2/tau^2. The mu^2 of all answers add up, also when each question and its noise
-are chosen from earlier answers, if the total they may reach is fixed beforehand (Smith and
-Thakurta 2022; Koskela, Tobaben and Honkela 2023). A total of mu^2 gives exactly
-delta(epsilon) = Phi(-x) - e^epsilon Phi(-x - mu), x = epsilon/mu - mu/2 (Balle and Wang
-2018, theorem 8; Dong, Roth and Su 2022, corollary 2.13).
-
-Discrete noise. The discrete Gaussian of parameter sigma counts as continuous noise of variance
-tau^2 = sigma^2 - s^2, at the price of a factor on delta. Let g_s(t) = exp(-t^2/(2 s^2)) and
-
-    Theta(x) = sum over integers z of g_s(z - x)/(sqrt(2 pi) s)
-             = 1 + 2 sum over k >= 1 of exp(-2 pi^2 s^2 k^2) cos(2 pi k x)
-
-by Poisson's summation formula, so Theta <= 1 + eta with eta = 2 sum exp(-2 pi^2 s^2 k^2).
-
-1. For an integer m let q_m(x) = N(x; m, tau^2) Theta(x)/C. C is the mean of Theta under
-   N(m, tau^2): as Theta has period 1 it doesn't depend on m, and it is above 1.
-2. Draw x from q_m, then an integer z with probability g_s(z - x)/(sqrt(2 pi) s Theta(x)). As
-   Theta cancels, z has the probability N(z; m, sigma^2)/C: exactly the discrete Gaussian about
-   m. So the answers are post-processing of such x.
-3. Fix two neighbours. In cells where their counts are equal the answers have equal laws, given
-   the past. In cells that differ the likelihood ratio q_m/q_m' is that of N(m, tau^2) and
-   N(m', tau^2), as Theta/C is in both, and the density is at most 1 + eta times the normal
-   one. So for the whole transcript of x and z, likelihood ratios are those of continuous noise
-   under the same adaptive questions, and delta(epsilon), the mean of (1 - e^epsilon/ratio)_+,
-   grows by a factor of at most the product of (1 + eta) over the cells that differ.
-4. Counts are integers, so an answer of squared sensitivity Delta^2 has at most Delta^2 cells
-   that differ. With s^2 = 0.6 + sigma^2/1000, sigma^2 eta <= 0.0003 for every sigma (it is
-   largest at sigma^2 = 500/pi^2, and 0.000268 there). So Delta^2 eta <= 0.0003 Delta^2/tau^2, and
-   the product is at most exp(0.0003 mu^2), however many cells and answers there are.
-
-Private choices and Laplace noise count by a mu of their own (``events.ExponentialEvent``), and their outcomes
-have the same laws beside either noise. So in step 3 they multiply both likelihood ratios alike, and need no
-factor.
-
-At epsilon 10 that factor is below 1.001; at epsilon 1000 below 2.
+Invariant: costs and epsilons are rounded up, budgets down, and the bounds of Gaussian DP hold for the
+discrete noise that is drawn, not only for continuous Gaussian noise.
 """
 
 from __future__ import annotations
@@ -130,8 +79,9 @@ def _float_penalty(alpha: float, log_delta: float) -> float:
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """The epsilon, rounded up, at which rho-zCDP implies (epsilon, delta)-DP.
 
-    epsilon = inf over alpha > 1 of alpha rho + [alpha ln(1 - 1/alpha) - ln(alpha - 1) -
-    ln delta]/(alpha - 1) (Canonne, Kamath and Steinke 2020, proposition 12).
+    epsilon = inf over alpha > 1 of alpha rho + [alpha ln(1 - 1/alpha) - ln(alpha - 1) - ln delta]/(alpha - 1)
+    (Canonne, Kamath and Steinke 2020, proposition 12). Any alpha gives a valid bound, and the bound at the
+    alpha found is evaluated with 50 digits.
 
     >>> f"{float(zcdp_epsilon(Fraction(5, 100), Fraction(1, 10**6))):.4f}"
     '1.4716'
@@ -154,8 +104,9 @@ def best_order(epsilon: Fraction, delta: Fraction) -> float:
 def zcdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho, rounded down to a float, that still implies (epsilon, delta)-DP.
 
-    rho = sup over alpha > 1 of (epsilon - penalty(alpha))/alpha, the inverse of
-    ``zcdp_epsilon``.
+    rho = sup over alpha > 1 of (epsilon - penalty(alpha))/alpha, the inverse of ``zcdp_epsilon``. Costs
+    within a budget never come to more than the epsilon asked for: epsilon is taken at the best alpha, to more
+    digits than a budget is rounded by.
     """
     alpha = Decimal(best_order(epsilon, delta))
     with localcontext(_EXACT):
@@ -188,7 +139,7 @@ def density(x: Decimal) -> Decimal:
 
 
 def mills_ratio(x: Decimal) -> Decimal:
-    """(1 - Phi(x))/phi(x) for x >= 0.
+    """(1 - Phi(x))/phi(x) for x >= 0, within ``TAIL_ERROR`` of the truth, relatively.
 
     Below 10: sqrt(pi/2) e^(x^2/2) less the series of x^(2k+1)/(2k+1)!!. All its terms are
     positive, and once they halve from one to the next, the remainder is below the last
@@ -239,7 +190,38 @@ _NEAR_ENOUGH = Decimal("1e-30")
 
 
 def continuous_variance(sigma: Fraction) -> Fraction:
-    """tau^2, the variance of the continuous noise that discrete noise counts as; may be below 0."""
+    """tau^2, the variance of the continuous noise that discrete noise counts as; may be below 0.
+
+    The discrete Gaussian of parameter sigma counts as continuous noise of variance tau^2 = sigma^2 - s^2, at
+    the price of a factor on delta. Let g_s(t) = exp(-t^2/(2 s^2)) and
+
+        Theta(x) = sum over integers z of g_s(z - x)/(sqrt(2 pi) s)
+                 = 1 + 2 sum over k >= 1 of exp(-2 pi^2 s^2 k^2) cos(2 pi k x)
+
+    by Poisson's summation formula, so Theta <= 1 + eta with eta = 2 sum exp(-2 pi^2 s^2 k^2).
+
+    1. For an integer m let q_m(x) = N(x; m, tau^2) Theta(x)/C. C is the mean of Theta under
+       N(m, tau^2): as Theta has period 1 it doesn't depend on m, and it is above 1.
+    2. Draw x from q_m, then an integer z with probability g_s(z - x)/(sqrt(2 pi) s Theta(x)). As
+       Theta cancels, z has the probability N(z; m, sigma^2)/C: exactly the discrete Gaussian about
+       m. So the answers are post-processing of such x.
+    3. Fix two neighbours. In cells where their counts are equal the answers have equal laws, given
+       the past. In cells that differ the likelihood ratio q_m/q_m' is that of N(m, tau^2) and
+       N(m', tau^2), as Theta/C is in both, and the density is at most 1 + eta times the normal
+       one. So for the whole transcript of x and z, likelihood ratios are those of continuous noise
+       under the same adaptive questions, and delta(epsilon), the mean of (1 - e^epsilon/ratio)_+,
+       grows by a factor of at most the product of (1 + eta) over the cells that differ.
+    4. Counts are integers, so an answer of squared sensitivity Delta^2 has at most Delta^2 cells
+       that differ. With s^2 = 0.6 + sigma^2/1000, sigma^2 eta <= 0.0003 for every sigma (it is
+       largest at sigma^2 = 500/pi^2, and 0.000268 there). So Delta^2 eta <= 0.0003 Delta^2/tau^2, and
+       the product is at most exp(0.0003 mu^2), however many cells and answers there are.
+
+    Private choices and Laplace noise count by a mu of their own (``events.ExponentialEvent``), and their
+    outcomes have the same laws beside either noise. So in step 3 they multiply both likelihood ratios alike,
+    and need no factor.
+
+    At epsilon 10 that factor is below 1.001; at epsilon 1000 below 2.
+    """
     return (1 - HIDDEN_SHARE) * sigma**2 - LEAST_HIDDEN
 
 
@@ -502,7 +484,14 @@ class ZeroConcentrated(Measure):
 
 @dataclass(frozen=True)
 class GaussianDP(Measure):
-    """mu^2/2 of Gaussian DP; the rho of every answer is at most that."""
+    """mu^2/2 of Gaussian DP; the rho of every answer is at most that.
+
+    Answers of L2 sensitivity Delta with noise of variance tau^2 have mu^2 = Delta^2/tau^2. The mu^2 of all
+    answers add up, also when each question and its noise are chosen from earlier answers, if the total they
+    may reach is fixed beforehand (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023). A total of
+    mu^2 gives exactly delta(epsilon) = Phi(-x) - e^epsilon Phi(-x - mu), x = epsilon/mu - mu/2 (Balle and
+    Wang 2018, theorem 8; Dong, Roth and Su 2022, corollary 2.13). Discrete noise: ``continuous_variance``.
+    """
 
     name = "gdp"
     accountant = "gdp"

@@ -4,39 +4,13 @@ OpenDP's samplers draw single values, small arrays and choices; ours draw large 
 distributions, and coins of partition selection. Which of the two draws noise depends on scale and number of
 cells only. That number is public, except in partition selection; there it doesn't matter either.
 
+Timing: not constant. Generation, sign, guide and addition take the same steps whatever is drawn, but memory
+caches respond to the word, the number of binary searches depends on the draws, and an extended word takes up
+to a second. The values that noise is added to decide no step, except for sums beyond int64. Durations are
+therefore never published.
+
 Invariant: no float decides a released number, no seed reaches a draw, and each draw has exactly the
 distribution claimed, for the exact rational value of the float scale. A scale of zero is refused.
-
-Noise for large arrays, by inversion of the cumulative distribution. Proof. Let T_k = P(|X| <= k), and U
-uniform on [0, 1), its bits drawn one after another. The k with T_{k-1} <= U < T_k has the law of |X|. One
-64-bit word gives a fair sign (its last bit; on zero it changes nothing) and the first 63 bits of U, the
-integer w: 2^63 U lies in [w, w+1).
-
-1. ``_cumulative`` encloses each T_k by integer arithmetic alone. The table holds integers F_k with
-   F_k <= 2^63 T_k < F_k + 2.
-2. So w < F_k proves U < T_k, and w >= F_k + 2 proves U >= T_k. With F_{k-1} + 2 <= w < F_k for some k,
-   whatever bits follow, the draw is k.
-3. Any other w (two of 2^63 for each threshold, and the few beyond the table) is extended by 64 more
-   bits of U, against enclosures that much narrower, until the same two comparisons prove one k. The
-   answer is that of the whole U, therefore exact; a word is left open with probability below 1e-12.
-
-Step 2 is one look into a guide, an array on the first bits of w that holds k where a whole bucket of
-words has the same one, and binary search for the words of other buckets.
-
-Timing: not constant. Generation, sign, guide and addition take the same steps whatever is drawn, but
-memory caches respond to the word, the number of binary searches depends on the draws, and an extended
-word takes up to a second. The values that noise is added to decide no step, except for sums beyond
-int64. Durations are therefore never published.
-
-Partition selection. The probabilities are those of Desfontaines, Voss and Gipson (2022), theorem 1, rounded
-to the safe side. With p(0) = 0, p(n + 1) is the largest probability that keeps the outcomes for one value, of
-n and of n + 1 units, within (epsilon0, delta0) of each other, in both directions, selected or not:
-
-    p(n + 1) <= e^epsilon0 p(n) + delta0,    1 - p(n) <= e^epsilon0 (1 - p(n + 1)) + delta0,
-
-and at most 1. A rational number just below replaces e^epsilon0, and delta0, p(n + 1) and
-the numbers subtracted from 1 are rounded so that both hold for the multiples of 2^-128 themselves. The
-other two inequalities hold as p rises.
 """
 
 from __future__ import annotations
@@ -160,6 +134,22 @@ def add_in_bulk(kind: Kind, scale: float, values: Counts) -> Counts:
     Sensitivity: given by the caller, as for ``add_gaussian`` and ``add_laplace``.
     Distribution: P(x) ~ exp(-x^2/(2 scale^2)) ("gaussian") or exp(-|x|/scale) ("laplace"), on the integers.
     Cost: rho = D2^2/(2 scale^2), or epsilon = D1/scale.
+
+    Proof, by inversion of the cumulative distribution. Let T_k = P(|X| <= k), and U uniform on [0, 1), its
+    bits drawn one after another. The k with T_{k-1} <= U < T_k has the law of |X|. One 64-bit word gives a
+    fair sign (its last bit; on zero it changes nothing) and the first 63 bits of U, the integer w: 2^63 U
+    lies in [w, w+1).
+
+    1. ``_cumulative`` encloses each T_k by integer arithmetic alone. The table holds integers F_k with
+       F_k <= 2^63 T_k < F_k + 2.
+    2. So w < F_k proves U < T_k, and w >= F_k + 2 proves U >= T_k. With F_{k-1} + 2 <= w < F_k for some k,
+       whatever bits follow, the draw is k.
+    3. Any other w (two of 2^63 for each threshold, and the few beyond the table) is extended by 64 more
+       bits of U, against enclosures that much narrower, until the same two comparisons prove one k. The
+       answer is that of the whole U, therefore exact; a word is left open with probability below 1e-12.
+
+    Step 2 is one look into a guide, an array on the first bits of w that holds k where a whole bucket of
+    words has the same one, and binary search for the words of other buckets.
 
     Args:
         kind: "gaussian" or "laplace".
@@ -369,12 +359,21 @@ def select(units: NDArray[np.int64], event: SelectionEvent) -> NDArray[np.bool_]
 
     Sensitivity: given by the caller in ``event.partitions``, the most values whose number of units
     changes, each by one.
-    Distribution: a value of n units is selected with probability p(n), see above; one of none never.
+    Distribution: a value of n units is selected with probability p(n), see below; one of none never.
     Cost: ``accounting.events.SelectionEvent``.
+
+    The probabilities are those of Desfontaines, Voss and Gipson (2022), theorem 1, rounded to the safe side.
+    With p(0) = 0, p(n + 1) is the largest probability that keeps the outcomes for one value, of n and of n +
+    1 units, within (epsilon0, delta0) of each other, in both directions, selected or not:
+
+        p(n + 1) <= e^epsilon0 p(n) + delta0,    1 - p(n) <= e^epsilon0 (1 - p(n + 1)) + delta0,
+
+    and at most 1. A rational number just below replaces e^epsilon0, and delta0, p(n + 1) and the numbers
+    subtracted from 1 are rounded so that both hold for the multiples of 2^-128 themselves. The other two
+    inequalities hold as p rises.
 
     Args:
         units: int64[values], the number of units of each, at least 0.
-        event: the event with epsilon0 and delta0.
     """
     levels, which = np.unique(units, return_inverse=True)
     chances = list(chances_at(levels.tolist(), event))

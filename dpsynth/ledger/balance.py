@@ -4,24 +4,6 @@ Invariant: a release counts for its whole reservation until it has ended, and fr
 it at that end (``dpsynth.accounting.composition.charge``). The used, the remaining and the fitting budget all
 follow the account's privacy filter (``dpsynth.ledger.filters``), with costs rounded up and remainders rounded
 down. The runway is a forecast, made of the account and the calendar alone; no decision depends on it.
-
-A table is known by what it is, not by the name of a configuration's file: a copy of a configuration counts in
-the account of its table. The ledger has the source of each release, and looks for the account in this order:
-
-1.  by ``ledger.dataset``, if the configuration declares it;
-2.  by the source: the account that has releases of it;
-3.  by the release's name: the account that has releases of that name, as where the same configuration is run
-    on the next file. If the files are about other people, that counts more than is needed, never less;
-4.  a new account, named after the file.
-
-A second account for a source is refused, as it would give the same people a second cap. The one exception is
-declared, with its reason, and stays on record: the release is about other people (``ledger.other_people``).
-
-A source is the same however it is spelt: links, hard links and URLs of this machine lead to one account
-(``same_table``). A copy of a file is another source. The rows of a query have no source at all. Both are
-known by nothing but the name that the owner declares. The answer follows from the configuration, the ledger's
-rows and the files that these name, within the transaction that reserves, so that two first releases of one
-source get one account.
 """
 
 from __future__ import annotations
@@ -78,6 +60,27 @@ class Table:
 
 def dataset_of(table: Table, accounts: Sequence[Balance], ledger: str) -> str:
     """The name of a table's account, recorded or new, among all accounts of a ledger.
+
+    A table is known by what it is, not by the name of a configuration's file: a copy of a configuration
+    counts in the account of its table. The ledger has the source of each release, and looks for the account
+    in this order:
+
+    1.  by ``ledger.dataset``, if the configuration declares it;
+    2.  by the source: the account that has releases of it;
+    3.  by the release's name: the account that has releases of that name, as where the same configuration is
+        run on the next file. If the files are about other people, that counts more than is needed, never
+        less;
+    4.  a new account, named after the file.
+
+    A second account for a source is refused, as it would give the same people a second cap. The one exception
+    is declared, with its reason, and stays on record: the release is about other people
+    (``ledger.other_people``).
+
+    A source is the same however it is spelt: links, hard links and URLs of this machine lead to one account
+    (``same_table``). A copy of a file is another source. The rows of a query have no source at all. Both are
+    known by nothing but the name that the owner declares. The answer follows from the configuration, the
+    ledger's rows and the files that these name, within the transaction that reserves, so that two first
+    releases of one source get one account.
 
     Raises:
         ConfigError: the table has an account of another name, or it can't be told which account it has.

@@ -1,12 +1,8 @@
-"""The content of the ledger's rows, to JSON and back.
+"""Contents of the ledger's rows, to JSON and back, and the accounts that they add up to.
 
-Invariant: amounts are exact rationals as text ("3", "1/1000000"); nothing is rounded on the way in or
-out. Content that can't be read raises one of ``UNREADABLE``, whatever it is.
-
-The accounts that the ledger's rows add up to.
-
-Invariant: a row that can't follow the rows before it is refused, whatever it holds, in words that begin with
-its number.
+Invariant: amounts are exact rationals as text ("3", "1/1000000"); nothing is rounded on the way in or out.
+Content that can't be read raises one of ``UNREADABLE``, whatever it is. A row that can't follow the rows
+before it is refused, whatever it holds, in words that begin with its number.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""The checks before a reservation: its agreement with the account, and the privacy filter.
+"""Checks before a reservation, by the account and its privacy filter, and hints for who is about to release.
 
 Invariant: a reservation is admitted only if the costs of all releases of the dataset, this one in full, keep
-to the cap by the dataset's filter. A refusal names the request, the remainder and the remedy; it is made of
-the ledger and the config alone.
-
-Hints about a table's account, for the person who is about to release.
-
-Invariant: they are made of the configuration and the ledger alone, and nothing depends on them.
+to the cap by the dataset's filter. A refusal names the request, the remainder and the remedy. Refusals and
+hints are made of the ledger and the config alone, and nothing depends on a hint.
 """
 
 from __future__ import annotations

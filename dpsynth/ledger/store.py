@@ -1,13 +1,9 @@
-"""The database of a ledger: one writer at a time, nothing lost once committed.
+"""The database of a ledger and the tables in it: one writer at a time, nothing lost once committed.
 
 Invariant: a transaction sees everything that was committed before it began, and no other transaction runs at
 the same time, so its checks still hold when it writes. A glance sees committed rows, changes nothing, and
-waits for no lock.
-
-The ledger's tables in a database: their rows, read and added.
-
-Invariant: rows are added, never changed or removed, and each is chained to the row before. The number and
-the hash of the last row are stored as well, so that a missing last row is detected.
+waits for no lock. Rows are added, never changed or removed, and each is chained to the row before. The number
+and the hash of the last row are stored as well, so that a missing last row is detected.
 """
 
 from __future__ import annotations

@@ -1,30 +1,11 @@
 """A release under way: its folder, its journal, its place in the ledger, and its end.
 
-Invariant: from the moment the table may be asked anything, the ledger holds a reservation of the
-whole budget, which is released only if the journal shows that nothing was asked. Nothing is reserved or
-written for a table that can't be read. An occasion (a period, or a tick of the schedule) is released
-once: a second run shows the existing bundle.
-
-The folder of an unfinished release can be copied, and resumed in both folders; still there is one bundle:
-
-1.  Each run that begins or resumes a release writes a random name of its own into the journal, and then into
-    the ledger. From then on this run is the holder, and no other.
-2.  Before each charge a run checks in the ledger that it is still the holder. If not, it stops.
-3.  The bundle is written to a partial folder. The ledger closes the release and records the digest of
-    all questions and answers, in one transaction in which the run must be the holder.
-4.  The bundle is put in its place, by one rename.
-
-The third step is decisive. The check before a charge and the draw after it are two moments, so two copies may
-both draw for one charge. But the ledger closes a release once. A run that finds it closed with another digest
-than that of its own journal publishes nothing. The bundle that it wrote is removed, and what it drew stays in
-its journal. That is not charged in addition to the other draws: only the owner can read it, who has the
-table. Until the ledger has closed the release, the partial folder can be entered by its owner alone. A run
-that died between the third and the fourth is resumed: it gets the recorded answers, may ask nothing, and puts
-the same bundle in its place.
-
-Invariant: a release that has asked something is never charged less than its journal says; nor less than it
-reserved, where only that bounds it (``dpsynth.accounting.composition.charge``). Only one run at a time begins
-a release in a folder, or clears it.
+Invariant: from the moment the table may be asked anything, the ledger holds a reservation of the whole
+budget, which is released only if the journal shows that nothing was asked. A release that has asked something
+is never charged less than its journal says; nor less than it reserved, where only that bounds it
+(``dpsynth.accounting.composition.charge``). Nothing is reserved or written for a table that can't be read. An
+occasion (a period, or a tick of the schedule) is released once: a second run shows the existing bundle. Only
+one run at a time begins a release in a folder, or clears it.
 """
 
 from __future__ import annotations
@@ -258,9 +239,25 @@ UNCHARGED = "Nothing was charged."
 class ReleaseRun:
     """One release under way, with its state on disk and in the ledger.
 
+    The folder of an unfinished release can be copied, and resumed in both folders; still there is one bundle:
+
+    1.  Each run that begins or resumes a release writes a random name of its own into the journal, and then
+        into the ledger. From then on this run is the holder, and no other.
+    2.  Before each charge a run checks in the ledger that it is still the holder. If not, it stops.
+    3.  The bundle is written to a partial folder. The ledger closes the release and records the digest of all
+        questions and answers, in one transaction in which the run must be the holder.
+    4.  The bundle is put in its place, by one rename.
+
+    The third step is decisive. The check before a charge and the draw after it are two moments, so two copies
+    may both draw for one charge. But the ledger closes a release once. A run that finds it closed with
+    another digest than that of its own journal publishes nothing. The bundle that it wrote is removed, and
+    what it drew stays in its journal. That is not charged in addition to the other draws: only the owner can
+    read it, who has the table. Until the ledger has closed the release, the partial folder can be entered by
+    its owner alone. A run that died between the third and the fourth is resumed: it gets the recorded
+    answers, may ask nothing, and puts the same bundle in its place.
+
     Attributes:
         dataset: the name of the table's account in the ledger.
-        release_id: the permanent name of the release.
         final, partial: its folder when it is complete, and before.
         holder: the name under which the ledger lets this run go on.
         by_id: true if the run was asked for by the release's id; a run that found the release by itself,

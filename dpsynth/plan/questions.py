@@ -4,21 +4,6 @@ Invariant: every answer is noisy and paid for, or follows from public facts, so 
 processing. ``dpsynth.curator`` holds the one implementation of each verb, with its sensitivity, distribution
 and cost. Choices, prices, offsets, limits and pieces follow from the config and from answers that are paid
 for.
-
-A mean follows from the counts of a column's bins, or from a noisy sum beside these counts. Counts have noise
-in every bin and don't say where in its bin a number lies; a sum has noise once, times the limit of what a row
-adds. A quantile follows from the counts of a column's bins up to each; then its interval is as wide as bins
-at least. Or it follows from counts of pieces of these bins beside them. Narrow pieces tell better where in a
-bin it lies; but each has noise of its own, so that many add up to more.
-
-The better of the two ways is chosen before anything is spent, by the half-width of a 95 % interval to be
-expected: noise, and what bins, limits or pieces leave unknown. The offsets and the limit of a sum, and the
-number of pieces of each bin, are chosen when the single columns are measured, by the same forecast, with
-their noisy counts.
-
-The forecast is about a group of average size, whose rows are spread over the bins as those of the whole
-column are. In the middle of a bin of K pieces, the noise is that of the bins up to there, whose counts are
-measured beside, and of K/2 pieces, made to agree with the count of the bin.
 """
 
 from __future__ import annotations
@@ -71,6 +56,12 @@ _REFERENCE = 1 << 20
 @dataclass(frozen=True)
 class PlannedStatistic:
     """A mean, or quantiles, that are asked for, with the way in which they are measured.
+
+    A mean follows from the counts of a column's bins, or from a noisy sum beside these counts. Counts have
+    noise in every bin and don't say where in its bin a number lies; a sum has noise once, times the limit of
+    what a row adds. A quantile follows from the counts of a column's bins up to each; then its interval is as
+    wide as bins at least. Or it follows from counts of pieces of these bins beside them. Narrow pieces tell
+    better where in a bin it lies; but each has noise of its own, so that many add up to more.
 
     Attributes:
         column: the column that they are of.
@@ -190,6 +181,15 @@ def planned_statistics(
     prices: Allowances,
 ) -> tuple[PlannedStatistic, ...]:
     """The statistics in order, each with the better way to measure it.
+
+    The better of the two ways is chosen before anything is spent, by the half-width of a 95 % interval to be
+    expected: noise, and what bins, limits or pieces leave unknown. The offsets and the limit of a sum, and
+    the number of pieces of each bin, are chosen when the single columns are measured, by the same forecast,
+    with their noisy counts.
+
+    The forecast is about a group of average size, whose rows are spread over the bins as those of the whole
+    column are. In the middle of a bin of K pieces, the noise is that of the bins up to there, whose counts
+    are measured beside, and of K/2 pieces, made to agree with the count of the bin.
 
     Args:
         asked: the columns, groups and levels that sums or finer counts could measure.

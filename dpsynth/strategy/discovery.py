@@ -5,35 +5,6 @@ from cuts[i] to cuts[i + 1] - 1. So bins of one value, and ends of bins, are exa
 decimals. A cell is significant if noise alone, in any of the cells counted at once, is as large with a small
 probability only.
 
-Bounds. One question counts the cells of a public grid of magnitudes, the same for every column. The outermost
-cells with significantly many rows are the ends; a tail beyond, too thin for any cell of its own, shows in the
-sum of the cells next to them. Further questions count finer grids between these ends, and empty bins at
-either side are removed: otherwise numbers of a narrow range far from zero, such as years, would leave most
-bins empty. Values beyond the ends are clipped to them.
-
-Quantiles. The range is cut at its median, then each part at its own, and so on: each level is one question,
-its parts disjoint (Kaplan, Schnapp and Stemmer 2022). Candidates are a fine grid of one width, and
-magnitudes, cut finely too, so that a long tail doesn't put most rows between two neighbouring candidates.
-
-Tree. Bins are narrow where there are many rows, down to single values, and wide elsewhere.
-
-1. A first question counts magnitudes and a coarse grid of one width, so that neither a long tail nor a range
-   far from zero lies in too few cells.
-2. Cells with significantly many rows are cut into up to twenty, at round numbers, and all cells are
-   counted anew; a few times, while there are cells to cut. The heaviest come first where they are many.
-   Each round number at which a cell is cut is a cell of its own, because prices, incomes and estimates are
-   round: so they are found before their neighbourhood is cut down to single values.
-3. All answers are averaged. Where the ends aren't public they are computed again from the average.
-4. Neighbours without rows are merged, then those whose merging moves the fewest rows the shortest way, until
-   there are as few bins as wanted. A spike stays a bin of its own that way, and so does the gap beside it.
-
-Open categories. Partition selection finds the values that many units have. If it finds more than the column
-may have, they are counted with a reserved part of the price, and the heaviest stay; all other values count as
-other.
-
-Prefixes of codes. All prefixes of the first length are counted. Then prefixes whose rows outweigh the noise
-of all their continuations are replaced by these, the heaviest first.
-
 Invariant: every question follows from the config and earlier answers, and no search costs more than its
 price. Ends are numbers of few digits that differ by at least one unit, bins cover the whole range and are at
 most as many as wanted, public values are cells, and each text has exactly one prefix, whatever the answers
@@ -214,7 +185,14 @@ A_BIN = 20.0
 def private_bounds(
     door: Door, column: Column, search: NumberSearch, price: Fraction
 ) -> tuple[Ends, list[NoisyHistogram]]:
-    """The ends of a column's numbers, in steps, and the answers that they follow from."""
+    """The ends of a column's numbers, in steps, and the answers that they follow from.
+
+    One question counts the cells of a public grid of magnitudes, the same for every column. The outermost
+    cells with significantly many rows are the ends; a tail beyond, too thin for any cell of its own, shows in
+    the sum of the cells next to them. Further questions count finer grids between these ends, and empty bins
+    at either side are removed: otherwise numbers of a narrow range far from zero, such as years, would leave
+    most bins empty. Values beyond the ends are clipped to them.
+    """
     cuts, answers = magnitudes(), list[NoisyHistogram]()
     for _ in range(BOUND_QUESTIONS):
         answers.append(NoisyHistogram.asked(door, column, search, cuts, price / BOUND_QUESTIONS))
@@ -314,7 +292,12 @@ THIN = 2.0
 
 
 def quantile_cuts(door: Door, column: Column, search: NumberSearch, ends: Ends, price: Fraction) -> Cuts:
-    """Cuts of at most ``search.bins`` bins of a range, as many as the power of two below that."""
+    """Cuts of at most ``search.bins`` bins of a range, as many as the power of two below that.
+
+    The range is cut at its median, then each part at its own, and so on: each level is one question, its
+    parts disjoint (Kaplan, Schnapp and Stemmer 2022). Candidates are a fine grid of one width, and
+    magnitudes, cut finely too, so that a long tail doesn't put most rows between two neighbouring candidates.
+    """
     low, high = ends
     coarse = magnitudes()
     finer = [round_cuts(a, b, A_MAGNITUDE) for a, b in pairwise(coarse.tolist())]
@@ -346,7 +329,21 @@ def tree_cuts(
     bounding: Sequence[NoisyHistogram],
     price: Fraction,
 ) -> Cuts:
-    """Cuts of at most ``search.bins`` bins; ``bounding`` are the answers that ends follow from, if any."""
+    """Cuts of at most ``search.bins`` bins; ``bounding`` are the answers that ends follow from, if any.
+
+    Bins are narrow where there are many rows, down to single values, and wide elsewhere.
+
+    1. A first question counts magnitudes and a coarse grid of one width, so that neither a long tail nor a
+       range far from zero lies in too few cells.
+    2. Cells with significantly many rows are cut into up to twenty, at round numbers, and all cells are
+       counted anew; a few times, while there are cells to cut. The heaviest come first where they are many.
+       Each round number at which a cell is cut is a cell of its own, because prices, incomes and estimates
+       are round: so they are found before their neighbourhood is cut down to single values.
+    3. All answers are averaged. Where the ends aren't public they are computed again from the average.
+    4. Neighbours without rows are merged, then those whose merging moves the fewest rows the shortest way,
+       until there are as few bins as wanted. A spike stays a bin of its own that way, and so does the gap
+       beside it.
+    """
     answers = [*bounding]
     grid = _with_steps(round_cuts(ends[0], ends[1] + 1, COARSE), ends[1] + 1)
     cuts = (
@@ -436,7 +433,11 @@ LEAST = 4.0
 def private_values(
     door: Door, column: Column, search: ValueSearch, price: Fraction, delta: Fraction
 ) -> CategoryCodec:
-    """Codec of the public values, those found in order of their texts, and one for the rest."""
+    """Codec of the public values, those found in order of their texts, and one for the rest.
+
+    Partition selection finds the values that many units have. If it finds more than the column may have, they
+    are counted with a reserved part of the price, and the heaviest stay; all other values count as other.
+    """
     selected = door.values_of(column, price * (1 - KEPT_BACK), delta, search.known)
     # A value with the label of the cell of other values, or of missing cells, would be mistaken for it.
     taken = {*search.known, search.other, *column.labels[len(column.codec.labels) :]}
@@ -453,7 +454,11 @@ def private_values(
 
 
 def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fraction) -> TextCodec:
-    """Codec of the prefixes; the search's limit allows all prefixes of the first length."""
+    """Codec of the prefixes; the search's limit allows all prefixes of the first length.
+
+    All prefixes of the first length are counted. Then prefixes whose rows outweigh the noise of all their
+    continuations are replaced by these, the heaviest first.
+    """
     positions, levels = alphabets(search.pattern), search.levels
     first = positions[: levels[0]]
     leaves = every_prefix(first, texts_of(first))

@@ -1,43 +1,11 @@
-"""Lines of a CSV file, made into lines that a parser of quotes reads one by one.
+"""Rows of a CSV file, in blocks that a parser of quotes reads row by row.
 
-A line ends with a line feed, or a carriage return and a line feed. Where a file is declared to have no
-cells of several lines (``multiline: false``), a line is a row: its cells follow from its own bytes by a
-public rule, never from another line. So a line that comes, goes or changes moves one row, whatever bytes it
-holds.
+Where a file is declared to have no cells of several lines (``multiline: false``), a line is a row, by the
+rule of ``sound_lines``. A line ends with a line feed, or a carriage return and a line feed. Otherwise quoted
+cells may hold line breaks, which is what RFC 4180 allows, and ``sound_records`` has the rule.
 
-The rule for a line:
-
-1. Bytes that are no text of the declared encoding become replacement characters.
-2. A cell that begins with a quote ends at the next quote that isn't doubled; text that follows that quote
-   belongs to the cell. A quote elsewhere in a cell is a sign like any other.
-3. The line is a broken row if a quote is still open at its end, if a carriage return stands in it outside
-   of quotes, if it has more bytes than ``LONGEST_LINE``, or if it has too few or too many cells.
-
-``csv_records`` has the rule for files whose quoted cells may hold line breaks.
-
-Invariant: what comes out is UTF-8, and no cell of it holds a line feed.
-
-Rows of a CSV file whose quoted cells may hold line breaks, which is what RFC 4180 allows.
-
-A line with an odd number of quotes begins a row of several lines. The row ends at the next such line, if
-all quotes from the one to the other stand where RFC 4180 lets a quote open or close, and the row has at
-most ``LONGEST_ROW`` bytes. Every other line is read by itself, by the rule of ``csv_lines``.
-
-**Rows that software has quoted.** In a file whose rows are all quoted by RFC 4180, have the header's number
-of cells, and have at most ``LONGEST_ROW`` bytes where they have several lines, each row is read as one row,
-whatever its cells hold: a series of rows so quoted can be cut in one way only. So a row that comes, goes or
-changes moves one row.
-
-**Rows with a broken quote.** An open quote is closed by the next quote in the lines after it. In a row
-quoted by RFC 4180 that is the quote that begins a cell, and behind it comes that cell's text; so the
-standard is broken, and the line with the open quote is one broken row, alone. Only if that cell begins with
-a separator, a line break or a quote may the line go on. So a broken quote costs its own row, but for such
-cells, and but for a second broken quote within ``LONGEST_ROW`` bytes. If the lines that it would take with
-it make a row of another number of cells than the header's, and one of them is a row of the right number by
-itself, it costs its own row there too. A file whose quotes can't be trusted is to be declared ``multiline:
-false``: then no line changes how another is read.
-
-Invariant: a file that a program has written by RFC 4180 is read as this program meant it.
+Invariant: what comes out is UTF-8, and where a line is a row no cell of it holds a line feed. A file that a
+program has written by RFC 4180 is read as this program meant it.
 """
 
 from __future__ import annotations
@@ -142,6 +110,15 @@ def _line_as_utf8(line: bytes, encoding: str, broken: BrokenRows) -> bytes:
 
 def sound_lines(blocks: Iterable[bytes], form: FileForm, broken: BrokenRows) -> Iterator[bytes]:
     """Blocks of whole lines, each of which a parser of quotes reads by itself.
+
+    The cells of a line follow from its own bytes by a public rule, never from another line. So a line that
+    comes, goes or changes moves one row, whatever bytes it holds. The rule:
+
+    1. Bytes that are no text of the declared encoding become replacement characters.
+    2. A cell that begins with a quote ends at the next quote that isn't doubled; text that follows that quote
+       belongs to the cell. A quote elsewhere in a cell is a sign like any other.
+    3. The line is a broken row if a quote is still open at its end, if a carriage return stands in it outside
+       of quotes, if it has more bytes than ``LONGEST_LINE``, or if it has too few or too many cells.
 
     Lines with quotes where such a parser might run on into the next line are written anew, or left out and
     counted.
@@ -307,6 +284,24 @@ LONGEST_ROW = 1 << 20
 
 def sound_records(blocks: Iterable[bytes], form: FileForm, width: int, broken: BrokenRows) -> Iterator[bytes]:
     """Blocks of whole rows, each of which a parser of quotes reads to its own end.
+
+    A line with an odd number of quotes begins a row of several lines. The row ends at the next such line, if
+    all quotes from the one to the other stand where RFC 4180 lets a quote open or close, and the row has at
+    most ``LONGEST_ROW`` bytes. Every other line is read by itself, by the rule of ``sound_lines``.
+
+    **Rows that software has quoted.** In a file whose rows are all quoted by RFC 4180, have the header's
+    number of cells, and have at most ``LONGEST_ROW`` bytes where they have several lines, each row is read as
+    one row, whatever its cells hold: a series of rows so quoted can be cut in one way only. So a row that
+    comes, goes or changes moves one row.
+
+    **Rows with a broken quote.** An open quote is closed by the next quote in the lines after it. In a row
+    quoted by RFC 4180 that is the quote that begins a cell, and behind it comes that cell's text; so the
+    standard is broken, and the line with the open quote is one broken row, alone. Only if that cell begins
+    with a separator, a line break or a quote may the line go on. So a broken quote costs its own row, but for
+    such cells, and but for a second broken quote within ``LONGEST_ROW`` bytes. If the lines that it would
+    take with it make a row of another number of cells than the header's, and one of them is a row of the
+    right number by itself, it costs its own row there too. A file whose quotes can't be trusted is to be
+    declared ``multiline: false``: then no line changes how another is read.
 
     Args:
         blocks: blocks of whole lines in UTF-8.

@@ -1,19 +1,14 @@
-"""Private table in a database: the rows of a query, batch by batch.
+"""Private table in a database: the rows of a query, batch by batch, by one reader for each kind of database.
 
-The query is read as it stands, within a query that selects the columns that are needed.
+The query is read as it stands, within a query that selects the columns that are needed. PostgreSQL is read
+through ADBC and DuckDB by itself, both as Arrow batches with the types of the query's columns. Any other
+database, SQLite among them, is read through SQLAlchemy. A cell of SQLite has a type of its own; ADBC would
+take that of a column's first cells for all, so one row would decide how others are read.
 
-Invariant: a cell's text follows from the cell and its own type, as a cell's of a table in memory does. Broken
-structure (no such column, no such table) is a clear error; no message quotes a cell, an address with its
-password, or the words of a database, which may quote either.
-
-Connections to databases that read the rows of a query, batch by batch: one for each kind of database.
-
-PostgreSQL is read through ADBC and DuckDB by itself, both as Arrow batches with the types of the query's
-columns. Any other database, SQLite among them, is read through SQLAlchemy. A cell of SQLite has a type of its
-own; ADBC would take that of a column's first cells for all, so one row would decide how others are read.
-
-Invariant: nothing is written, and no table is held whole. Errors are those of the databases, and may quote
-cells: ``dpsynth.curator.rows.database_table`` alone calls these readers, and withholds them.
+Invariant: nothing is written, and no table is held whole. A cell's text follows from the cell and its own
+type, as that of a table in memory does. Broken structure (no such column, no such table) is a clear error; no
+message quotes a cell, an address with its password, or the words of a database, which may quote either:
+``DatabaseTable`` alone calls the readers, and withholds their errors.
 """
 
 from __future__ import annotations

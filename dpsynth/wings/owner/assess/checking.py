@@ -1,14 +1,10 @@
-"""A check of the private table against a config, for its owner's eyes: ``dpsynth check``.
+"""A check of the private table against a config, in figures and words for its owner: ``dpsynth check``.
 
 The table is read by the reader and the codecs of a release. Nothing is charged, and nothing is written: no
 ledger, no journal, no orchestrator knows of a check. All of its result is private, as it counts exactly.
 
 Invariant: an error names the table's file and columns, and nothing else of the table; how a check ends tells
 nothing about cells.
-
-A check in words, for the owner's eyes: a line a column, then each finding with its remedy.
-
-Invariant: a line is no wider than asked for, but for a key to be written, which is never broken.
 """
 
 from __future__ import annotations
@@ -61,7 +57,10 @@ def counts(tally: ColumnTally) -> dict[str, int]:
 
 
 def in_words(found: Check, width: int = 80) -> str:
-    """A check in lines of a width."""
+    """A check in words: a line a column, then each finding with its remedy.
+
+    A line is no wider than asked for, but for a key to be written, which is never broken.
+    """
     of = "" if found.period is None else f" of {found.period}; {found.outside:,} rows of other periods"
     lines = [f"{found.rows:,} rows{of}, read as a release reads them. Nothing was charged or kept."]
     persons = found.persons
@@ -219,7 +218,6 @@ def check(spec: Spec, period: str | None = None, table: MemoryTable | None = Non
     """The check of a config's table.
 
     Args:
-        spec: the config.
         period: label of the slice to check, if the config has periods; left out: the last whole one.
         table: a private table in memory, in place of the config's file.
 
