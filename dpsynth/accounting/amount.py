@@ -58,7 +58,6 @@ class Amount:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        """Reject figures that are inexact or below 0."""
         for figure in (self.epsilon, self.delta):
             if not isinstance(figure, Rational):
                 raise TypeError(f"an amount of budget is an exact fraction, not {type(figure).__name__}")
@@ -66,7 +65,6 @@ class Amount:
                 raise ValueError("an amount of budget is at least 0")
 
     def __add__(self, other: Amount) -> Amount:
-        """Basic composition."""
         return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
 
     def within(self, cap: Amount) -> bool:

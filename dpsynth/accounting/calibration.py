@@ -296,7 +296,6 @@ class Calibrated(Generic[E_co]):
 
     @property
     def mechanism(self) -> str:
-        """The mechanism's name, for people."""
         if isinstance(self.event, ThresholdEvent):
             return f"threshold of {self.event.threshold:,} units"
         return mechanism_of(self.event)

@@ -59,7 +59,6 @@ class Cost:
     approximate_delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        """Reject inexact figures."""
         Amount(self.rho, Fraction(0) if self.half_mu_squared is None else self.half_mu_squared)
         if not Amount(delta=self.approximate_delta).within(self.amount):
             raise ValueError("an approximate delta is a part of delta")

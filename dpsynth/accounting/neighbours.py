@@ -58,7 +58,6 @@ class Neighbours:
     per: PerPeriod | None = None
 
     def __post_init__(self) -> None:
-        """Reject a bound that the unit cannot have."""
         if self.max_rows < 1 or (self.person is None and self.max_rows != 1):
             raise ValueError("max_rows is at least 1, and exactly 1 where a unit is a row")
         if (self.person is None) != (self.kind in (None, "row", "event")) and self.kind is not None:
@@ -95,7 +94,6 @@ class Neighbours:
 
     @property
     def unit(self) -> str:
-        """The privacy unit in words."""
         if self.person is None:
             return EVENT if self.kind == "event" else ROW
         whose = f"one {self.kind or 'person'}"

@@ -41,7 +41,6 @@ class Slice:
     stop: date | None = None
 
     def __post_init__(self) -> None:
-        """Reject a slice that is none."""
         if not self.label.strip():
             raise ValueError("a slice has a label")
         if (self.start is None) != (self.stop is None):
@@ -70,7 +69,6 @@ class Slice:
         return span is not None and self.start <= span[0] and span[1] <= self.stop
 
     def to_json(self) -> dict[str, object]:
-        """The slice as plain JSON values."""
         days = {"start": self.start, "stop": self.stop}
         days_given = {key: day.isoformat() for key, day in days.items() if day is not None}
         return {"column": self.column, "label": self.label, **days_given}

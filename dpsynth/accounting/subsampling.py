@@ -58,7 +58,6 @@ class Sampling:
     rate: Fraction
 
     def __post_init__(self) -> None:
-        """Reject a rate that draws nothing, or everything."""
         if not 0 < self.rate < 1:
             raise ValueError("a rate of sampling is above 0 and below 1")
 

@@ -55,7 +55,6 @@ class Terms:
     kept: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        """Refuse noise that the measure can't account for."""
         if self.noise not in self.measure.noises:
             (allowed,) = self.measure.noises
             raise ConfigError(
@@ -66,7 +65,6 @@ class Terms:
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration of noise to prices."""
         return Calibration(self.neighbours, self.measure, noise_named(self.noise))
 
 
@@ -99,12 +97,10 @@ class PrivacyFilter:
 
     @property
     def measure(self) -> Measure:
-        """Measure of costs."""
         return self._terms.measure
 
     @property
     def noise(self) -> str:
-        """Noise of counts: "gaussian" or "laplace"."""
         return self._terms.noise
 
     @property

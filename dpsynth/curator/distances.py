@@ -69,7 +69,6 @@ class Distances:
     """L1 distances to one set of estimates at a time, each computed once."""
 
     def __init__(self, counts: ExactCounts) -> None:
-        """Start without any distance."""
         self._counts = counts
         self._estimates = ""
         self._computed: dict[Clique, int] = {}
@@ -249,7 +248,6 @@ class DistanceQuestions(PrivacyFilter):
         penalties: Sequence[int],
         weights: Sequence[int],
     ) -> Callable[[NDArray[np.intp]], int]:
-        """A function that chooses among the candidates at some positions, and returns the position of one."""
         candidates, digest = tuple(candidates), estimates.fingerprint()
         off, times = public_numbers(len(candidates), penalties, weights)
         named = self._digests.of(candidates, off, times)
@@ -345,7 +343,6 @@ class DistanceQuestions(PrivacyFilter):
         return NoisyDistances(tuple(cliques), drawn, self._terms.noise, event.scale)
 
     def _exact(self, cliques: Sequence[Clique], table: FinishedTable) -> Counts:
-        """Exact distances int64[cliques]. Private."""
         domain, rows = self._counts.table.domain, max(table.rows, 1)
         found: list[int] = []
         for batch in domain.batches(cliques, _CELLS_A_BATCH):
@@ -363,7 +360,6 @@ class CliqueDigests:
     """Digests of lists of cliques; the digest of a single clique is computed once."""
 
     def __init__(self) -> None:
-        """Start without any digest."""
         self._known: dict[Clique, bytes] = {}
 
     def of(self, cliques: Sequence[Clique], *numbers: NDArray[np.int64]) -> Mapping[str, object]:
@@ -390,7 +386,6 @@ def _sum(numbers: Counts) -> int:
 
 
 def _counted(domain: Domain, table: FinishedTable, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-    """The counts of a finished table, added up over its pieces."""
     found = {clique: np.zeros(domain.shape(clique), dtype=np.int64) for clique in cliques}
     for rows, codes in table.coded.pieces():
         piece = ExactCounts(PrivateTable(domain, codes, rows), Store())

@@ -191,7 +191,6 @@ class DomainQuestions(PrivacyFilter):
             raise ValueError(f"the texts of column {column.name} are not kept")
 
     def _texts(self, column: Column) -> TextCounts:
-        """The texts of a column, counted once for all questions. Private."""
         if column.name not in self._texts_counted:
             self._texts_counted[column.name] = self._table.texts_of(column.name)
         return self._texts_counted[column.name]
@@ -227,7 +226,6 @@ def _selectable(value: str | None) -> bool:
 
 
 def _selected(held: dict[str, int], event: SelectionEvent | ThresholdEvent) -> list[str]:
-    """The values that are selected, of those that some unit holds."""
     units = np.array(list(held.values()), dtype=np.int64)
     if isinstance(event, SelectionEvent):
         kept = samplers.select(units, event)
@@ -237,7 +235,6 @@ def _selected(held: dict[str, int], event: SelectionEvent | ThresholdEvent) -> l
 
 
 def _balances(numbers: Numbers, rows: Counts, cuts: Numbers, runs: Sequence[Run]) -> Counts:
-    """The scores of all cuts of all runs, one run after another."""
     known = np.flatnonzero(~np.isnan(numbers))
     rising = known[np.argsort(numbers[known], kind="stable")]
     upto = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows[rising])])

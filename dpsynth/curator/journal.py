@@ -243,13 +243,11 @@ class Journal:
         self.holders.append((holder, file))
 
     def pause(self, step: str) -> None:
-        """Record that the release waits for its owner's decision, at a step."""
         self._append({"kind": "paused", "at": str(step)})
         self.pauses.add(str(step))
 
     @property
     def paused(self) -> bool:
-        """True if the release was paused, and nothing was asked since."""
         return bool(self.pauses)
 
     @property
@@ -296,7 +294,6 @@ class Journal:
         return sha256(whole.encode()).hexdigest()
 
     def close(self) -> None:
-        """Close the file and release its lock."""
         self._file.close()
 
     def asked(self) -> Iterator[Entry]:

@@ -103,7 +103,6 @@ class LoadedRows:
         return len(held[0]) if held else 0
 
     def of_rows(self, kept: NDArray[np.bool_]) -> LoadedRows:
-        """Some of the rows, in their order; texts without any row left stay."""
         return replace(
             self,
             codes=rows_of(self.codes, kept, self.room),
@@ -114,7 +113,6 @@ class LoadedRows:
 
     @property
     def nbytes(self) -> int:
-        """Number of bytes of the coded rows."""
         held = [*self.codes.values(), *self.steps.values(), *(t.index for t in self.texts.values())]
         return sum(a.nbytes for a in held) + (0 if self.persons is None else self.persons.nbytes)
 
@@ -146,7 +144,6 @@ class _Coding:
     summed: frozenset[str]
 
     def coded(self, batch: Batch) -> _CodedBatch:
-        """The rows of a batch that lie in the slice, coded."""
         kept = None
         found: dict[tuple[str, str], NDArray[np.generic]] = {}
         texts: dict[str, pa.LargeStringArray] = {}
@@ -174,7 +171,6 @@ class _Coding:
 
     @property
     def nothing(self) -> _CodedBatch:
-        """The coding of no rows."""
         names = [c.source for c in self.columns]
         names += self.neighbours.columns
         names += [self.part.column] if self.part is not None else []

@@ -212,7 +212,6 @@ class Store:
     kept: dict[tuple[str, Clique], Kept] = field(default_factory=dict)
 
     def keep(self, key: tuple[str, Clique], counts: Kept) -> None:
-        """Keep counts within the capacity."""
         if counts.nbytes <= self.capacity:
             self.capacity -= counts.nbytes
             self.kept[key] = counts

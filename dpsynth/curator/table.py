@@ -235,7 +235,6 @@ class Texts:
         return TextCounts(self.distinct, rows, each)
 
     def each(self, read: Callable[[pa.StringArray], NDArray[Kind]]) -> NDArray[Kind]:
-        """Results of a function for each distinct text; see ``TextCounts.each``."""
         return _each(self.distinct, read)
 
 
@@ -306,22 +305,18 @@ class PrivateTable:
 
     @property
     def texts_kept(self) -> frozenset[str]:
-        """Names of the columns that keep their texts."""
         return frozenset(self.texts)
 
     @property
     def numbers_kept(self) -> frozenset[str]:
-        """Names of the columns whose numbers can be summed."""
         return frozenset(self.steps)
 
     @property
     def nbytes(self) -> int:
-        """Number of bytes of the coded rows."""
         held = [*self.codes.values(), *self.steps.values(), *(t.index for t in self.texts.values())]
         return sum(array.nbytes for array in held)
 
     def counts_of(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """Exact marginals, int64 of shape ``domain.shape(clique)``, from one pass over the rows. Private."""
         return counted(self._codes_in, self.domain, self.rows, cliques)
 
     def counts(self, clique: Clique) -> NDArray[np.int64]:
@@ -329,7 +324,6 @@ class PrivateTable:
         return self.counts_of([clique])[0]
 
     def sums(self, column: str, by: Clique, centring: Centring) -> NDArray[np.int64]:
-        """Exact sums of bounded distances by group, int64 of shape ``domain.shape(by)``. Private."""
         cells, bins = self.domain.cells(by), len(centring.offsets)
         offsets = np.array([*centring.offsets, 0], dtype=np.int64)
 
@@ -344,7 +338,6 @@ class PrivateTable:
         return added_up(figures, self.rows, [cells])[0].reshape(self.domain.shape(by))
 
     def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> NDArray[np.int64]:
-        """Exact counts of pieces by group, int64 of shape (*``domain.shape(by)``, pieces). Private."""
         number, groups = len(pieces.first), self.domain.cells(by)
 
         def figures(block: slice) -> list[NDArray[np.int64]]:
@@ -358,7 +351,6 @@ class PrivateTable:
         return added_up(figures, self.rows, [groups * number])[0].reshape(shape)
 
     def texts_of(self, column: str) -> TextCounts:
-        """Exact numbers of rows and units of the texts of a column that keeps them. Private."""
         return self.texts[column].counts(self.unit)
 
     def _codes_in(self, column: str, block: slice) -> NDArray[np.unsignedinteger]:

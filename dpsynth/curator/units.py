@@ -170,7 +170,6 @@ def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
 
 
 def _beyond(persons: Person, max_rows: int, key: bytes) -> NDArray[np.intp]:
-    """The positions of the rows that are left out, of all rows of some persons."""
     order = np.argsort(persons, kind="stable")
     ranked = persons[order]
     start = _firsts(ranked)
@@ -188,7 +187,6 @@ def _beyond(persons: Person, max_rows: int, key: bytes) -> NDArray[np.intp]:
 
 
 def _firsts(ranked: Person) -> NDArray[np.intp]:
-    """The first position of each person among sorted ones."""
     return np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.zeros(0, np.intp)
 
 

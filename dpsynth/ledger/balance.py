@@ -218,7 +218,6 @@ class Reservation(ReleaseFacts):
     cap_declared: bool = True
 
     def __post_init__(self) -> None:
-        """Reject a request that no account could hold."""
         if self.parallel and (self.part is None or self.neighbours != "add_remove"):
             raise ValueError("only parts of a table, under add_remove, are counted apart")
         if self.cap.delta >= 1:
@@ -377,7 +376,6 @@ class Balance:
         return total_of(self.filter, [*(r.counted for r in self.releases), *more])
 
     def under(self, cap: Amount) -> Balance:
-        """The account under another cap."""
         return replace(
             self, caps=(*self.caps, CapChange(cap, self.opened, approximate_share=self.approximate_share))
         )
@@ -554,7 +552,6 @@ def runway(account: Balance, today: date, ticks: Ticks | None = None) -> Runway 
 
 
 def _fits(account: Balance, like: ReleaseEntry) -> int:
-    """The number of releases that fit if each reserves and in the end costs as much as the last one."""
     if account.fits(like.reserved) < 1:
         return 0
     one_more = replace(like, state="reserved", cost=like.reserved, part=None, parallel=False, changed=None)
@@ -562,7 +559,6 @@ def _fits(account: Balance, like: ReleaseEntry) -> int:
 
 
 def _fits_disjoint(account: Balance, like: ReleaseEntry, part: Slice) -> bool:
-    """True if a release like the last one fits, of a part that overlaps with none before."""
     stops = [r.part.stop for r in account.releases if r.part is not None and r.part.stop is not None]
     if part.stop is None:
         labels = {r.part.label for r in account.releases if r.part is not None}

@@ -305,7 +305,6 @@ class _Account:
                 self.everyone = plus(self.everyone, self._figures(self.releases[name].counted.cost))
 
     def count(self, entry: ReleaseEntry) -> None:
-        """Replace the cost of a release by that of its new entry."""
         before, found = self.releases.get(entry.release_id), self._figures(entry.cost)
         self.releases[entry.release_id] = entry
         if entry.parallel:
@@ -363,7 +362,6 @@ class Book:
         self._last = date.min
 
     def copy(self) -> Book:
-        """A book with the same rows, to which others may be added."""
         other = Book(checking_caps=self._checking_caps)
         other._accounts = {name: account.copy() for name, account in self._accounts.items()}
         other._dataset_of, other._last = dict(self._dataset_of), self._last
@@ -398,7 +396,6 @@ class Book:
         return None if account is None else account.balance()
 
     def balances(self) -> tuple[Balance, ...]:
-        """All accounts, in the order of their opening."""
         return tuple(account.balance() for account in self._accounts.values())
 
     def release(self, release_id: str) -> ReleaseEntry | None:

@@ -72,7 +72,6 @@ class Reading:
     connection: Connection | None = None
 
     def add(self, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, object]) -> None:
-        """Add a row, to the database too."""
         assert self.connection is not None
         last = self.rows[-1] if self.rows else None
         row = tables.append(self.connection, last, kind, dataset, release_id, content)
@@ -190,7 +189,6 @@ class Sessions:
     """
 
     def __init__(self, store: Store, head: Path | None) -> None:
-        """Name a ledger and its head file, if one is kept. Neither is opened."""
         self._store = store
         self._head = head
         self._checked = _Checked([], [], Book())
@@ -613,7 +611,6 @@ class Ledger:
 
     @contextmanager
     def _ending(self, release_id: str) -> Iterator[tuple[Reading, ReleaseEntry]]:
-        """The ledger and a release that is to end; an error says that its reservation stands."""
         try:
             with self._sessions.changing() as page:
                 yield page, page.recorded(release_id)

@@ -109,7 +109,6 @@ def check_protection(entry: Reservation, account: Balance) -> None:
 
 
 def _way_on(entry: Reservation, account: Balance) -> str:
-    """The advice to a config that protects something else than the account."""
     persons = neighbours_in_words("add_remove", entry.unit).person is not None
     if account.unit not in (ROW, EVENT) or not persons or entry.neighbours != account.neighbours:
         return "Use the recorded unit and relation: an account goes on protecting what it protects."
@@ -247,7 +246,6 @@ def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, tod
 
 
 def _raising(entry: Reservation, account: Balance, cap: Amount) -> str:
-    """The advice on the cap that refuses: this config's own, the recorded one, or both."""
     own = "raise ledger.cap in this configuration"
     if not account.releases:
         return f"if it may be raised, {own}"

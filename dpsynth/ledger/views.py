@@ -139,7 +139,6 @@ def _share(account: Balance, releases: tuple[ReleaseEntry, ...]) -> float:
 
 
 def _statements(account: Balance) -> tuple[Statement, ...]:
-    """The statement of the account's own filter."""
     own, kind = account.of_unit, account.filter
     epsilon, delta = float_up(own.epsilon_used), float_up(own.delta_used)
     why = f"The figures of the account's filter added up: {kind.composition}."

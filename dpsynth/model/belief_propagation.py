@@ -55,7 +55,6 @@ class Views:
     """Sums of one dense array over some of its axes, and the adjoint."""
 
     def __init__(self, shape: Sequence[int], asked: Sequence[Axes], dtype: str) -> None:
-        """The plan of the sums; ``asked`` has the axes that each view keeps, ascending."""
         self.shape = tuple(shape)
         self.size = prod(shape)
         self.dtype = dtype
@@ -83,7 +82,6 @@ class Views:
         self._gather()
 
     def _gather(self) -> None:
-        """Give the views of small intermediate sums by one matrix each, the largest sums first."""
         below: list[list[int]] = [[] for _ in self._nodes]
         for at in range(len(self._nodes) - 1, 0, -1):
             below[self._nodes[at].source] += [at, *below[at]]
@@ -429,7 +427,6 @@ class BeliefPropagation:
         in_halves(target.size, target.size, work)
 
     def _flush(self, values: Floats) -> Floats:
-        """Replace negligible shares by 0, in place."""
         values += self._least
         values -= self._least
         return values

@@ -253,7 +253,6 @@ def _around(empty: Array, telling: Array, share: float, shape: tuple[int, ...]) 
 
 
 def _spread(of: Array, before: float, scale: Array, excess: Array, variance: float) -> float:
-    """A slab's k by weighted moments, each cell with its probability of being of this slab."""
     weights = of * scale / np.square(before * scale + variance)
     return max(float((weights * excess).sum()) / max(float((weights * scale).sum()), 1e-300), _LEAST)
 

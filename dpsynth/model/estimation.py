@@ -383,7 +383,6 @@ def estimate(
 
 
 def _initial_multipliers(likelihood: Likelihood, start: Fit, path: float) -> Array:
-    """Multipliers at t = ``path`` that give the tilt of an earlier fit, where it measured the same."""
     parts = [
         start.multipliers[t.clique] * (start.path / path)
         if t.clique in start.multipliers

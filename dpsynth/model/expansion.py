@@ -166,7 +166,6 @@ class Expansion:
 
 
 def _added(values: NDArray[np.int64], axis: int, groups: NDArray[np.integer], size: int) -> NDArray[np.int64]:
-    """Integers summed along an axis into groups."""
     transposed = np.moveaxis(values, axis, 0)
     found = np.zeros((size, *transposed.shape[1:]), dtype=np.int64)
     np.add.at(found, groups, transposed)

@@ -74,7 +74,6 @@ _LARGEST_PRODUCT = 1024
 
 @cache
 def _summing(middle: int, inner: int, dtype: str) -> Floats:
-    """The matrix that sums (middle, inner) over ``middle``, shape (middle * inner, inner)."""
     return np.tile(np.eye(inner, dtype=dtype), (middle, 1))
 
 
@@ -184,7 +183,6 @@ _SHORT, _FEW = 8, 4096
 
 
 def _sum_middle(values: Array) -> Array:
-    """Sums from [outer, gone, inner] to [outer, inner], in long loops."""
     _, gone, inner = values.shape
     if inner >= _SHORT or values.size < _FEW:
         return np.add.reduce(values, axis=1, dtype=np.float64)

@@ -68,7 +68,6 @@ class JunctionTree:
 
     @cached_property
     def _holders(self) -> dict[str, int]:
-        """The cliques that hold each column, as bits in the order of their sizes."""
         found: dict[str, int] = {}
         for rank, i in enumerate(self._smallest_first):
             for column in self.cliques[i]:

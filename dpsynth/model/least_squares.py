@@ -247,7 +247,6 @@ def _projected(domain: Domain, clique: Clique, subset: Clique) -> Positions:
 
 
 def _residual(domain: Domain, subset: Clique, first: dict[Clique, int]) -> list[tuple[float, Positions]]:
-    """Coefficients and positions of the sums in a subset's residual, by inclusion and exclusion."""
     found = []
     for lower in subsets(subset):
         sign = (-1.0) ** (len(subset) - len(lower))

@@ -223,7 +223,6 @@ def restricted(
 
 
 def _absorbed(table: Array, clique: Clique, messages: Sequence[tuple[Clique, Array]]) -> tuple[Array, float]:
-    """The product of a table and messages, scaled to a largest value of 1, and the log of the scale."""
     log_scale = 0.0
     for separator, message in messages:
         table = table * spread(message, separator, clique)

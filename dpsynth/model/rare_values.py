@@ -113,7 +113,6 @@ def _with_missing(of_values: NDArray[np.intp], counts: NDArray[np.float64], leas
 
 
 def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
-    """Group of each place, numbered in order; values with counts of ``least`` or more stay alone."""
     if counts.size <= _PLAIN:
         return np.arange(counts.size)
     rare = counts < least
@@ -145,7 +144,6 @@ def _pieces(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
 
 
 def _halves(counts: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Half of each value: two runs of neighbours, none empty, of about the same sum."""
     reach = np.cumsum(counts[:-1])
     last = int(np.abs(2 * reach - counts.sum()).argmin()) if counts.any() else counts.size // 2 - 1
     return (np.arange(counts.size) > last).astype(np.intp)

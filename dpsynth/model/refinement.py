@@ -308,7 +308,6 @@ class _Table:
         return lowered, done
 
     def move(self, column: int, codes: Places, rng: np.random.Generator) -> float:
-        """Give some rows, which change with the residuals, another value of a column; the fall of L."""
         own, size, old = self.own[column], self.sizes[column], codes[column]
         lines = own.base(codes)
         whole = self.residuals[self.starts[column] : self.starts[column + 1]].reshape(-1, size)

@@ -104,7 +104,6 @@ class Completion:
         }
 
     def cells(self) -> int:
-        """Number of cells of all messages, for one piece of evidence."""
         free = (tuple(c for c in e.separator if c not in self._fixed) for e in self._edges)
         return sum(self._tree.domain.cells(columns) for columns in free)
 
@@ -410,7 +409,6 @@ def _arranged(
     size: int,
     rng: np.random.Generator,
 ) -> dict[str, Codes]:
-    """Rows in random order with the given counts of cells."""
     drawn: dict[str, Codes] = {}
     for index in (0, *(e.child for e in edges)):
         here = reserves[index]

@@ -245,7 +245,6 @@ def _described(header: Any) -> tuple[JunctionTree, list[str], float]:
 
 
 def _check_tree(tree: JunctionTree) -> None:
-    """Refuse a tree that is not a junction tree over the whole domain."""
     domain, cliques = tree.domain, tree.cliques
     require(bool(cliques) and bool(domain.sizes), "it has no columns")
     require(all(size >= 1 for size in domain.sizes.values()), "a column has no values")

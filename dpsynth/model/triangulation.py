@@ -63,7 +63,6 @@ class Sizes:
         return found
 
     def total(self, mask: int) -> int:
-        """Sum of the sizes of a set; of a large one, a binary digit of the sizes at a time."""
         found = 0
         if mask.bit_count() <= len(self._planes):
             while mask:
@@ -507,7 +506,6 @@ def best_tree(
 
 
 def _improved(tree: EliminationTree) -> EliminationTree:
-    """The tree after random parts of it were eliminated anew, if that made it smaller."""
     draws = Draws(1)
     left = min(_MOST_LOOKS, tree.cells // _CELLS_PER_LOOK)
     patience = _PATIENCE * len(tree.graph)

@@ -150,7 +150,6 @@ def _refuse_above(limit: int, cells: int, what: str) -> None:
 
 
 def _stacked_product(left: Array, right: Array) -> Array:
-    """Matrix products [stacks, rows, inner] x [stacks, inner, columns], in one thread."""
     rows, (_, inner, columns) = left.shape[1], right.shape
     step = max(1, _ONE_THREAD // (inner * columns))
     if step >= rows:
@@ -258,7 +257,6 @@ class VariableElimination:
             stack.pop()
 
     def _combined(self, index: int, kept: frozenset[str], incoming: Mapping[int, frozenset[str]]) -> Factor:
-        """The marginal over ``kept`` of a clique's belief and its incoming messages."""
         links, clique = self._routes.separators[index], self._routes.tree.cliques[index]
         messages = {k: self._messages[k, index, columns] for k, columns in incoming.items()}
         for columns, values in messages.values():
@@ -281,7 +279,6 @@ class VariableElimination:
         return found
 
     def _summed(self, index: int, kept: Clique) -> Factor:
-        """A clique's belief summed to some of its columns, from the smallest sum that has them."""
         clique = self._routes.tree.cliques[index]
         source: Factor = (clique, self._beliefs[index])
         for known in self._sums[index]:

@@ -210,7 +210,6 @@ def _check_new(
 
 
 def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begun, tell: Tell) -> ReleaseRun:
-    """The run that holds a release, which the ledger has as reserved or closed."""
     folder, journal, holder = request.outputs / inputs.spec.release, begun.journal, begun.holder
     wanted = reservation_of(inputs.compiled, inputs.plan, begun.occasion, begun.release_id)
     try:
@@ -241,7 +240,6 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
 
 
 def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:
-    """Take a release over, so that no other copy of its folder can go on."""
     journal.hold(holder)
     try:
         ledger.take(release_id, holder)
@@ -275,7 +273,6 @@ def _reused(
 def _header(
     inputs: Inputs, occasion: Occasion, reused: Reused | None, release_id: str, now: datetime
 ) -> dict[str, object]:
-    """The first line of a new journal; the ledger's name is added to it."""
     spec, plan, part = inputs.spec, inputs.plan, occasion.part
     return {
         "release": spec.release,
@@ -322,7 +319,6 @@ def _reserved(ledger: Ledger, wanted: Reservation) -> ReleaseEntry:
 
 
 def _shown_again(compiled: CompiledSpec, folder: Path, entry: ReleaseEntry, tell: Tell) -> Journal:
-    """The journal of the existing release of an occasion."""
     what = f"{entry.occasion} of release '{compiled.spec.release}'"
     begun = "was released" if entry.state == "closed" else "was begun"
     if entry.spec != compiled.whole_fingerprint:

@@ -52,7 +52,6 @@ class EarlierRelease:
 
     @property
     def named(self) -> str:
-        """Its id, and the slice that it is about."""
         return self.release_id + (f" ({self.part.label})" if self.part is not None else "")
 
     def to_json(self) -> dict[str, object]:
@@ -115,7 +114,6 @@ class Reused:
 
     @property
     def left_out(self) -> tuple[EarlierRelease, ...]:
-        """The releases whose answers differ."""
         return tuple(r for r in self.releases if r.release_id in self.differing)
 
     def to_journal(self) -> dict[str, object]:
@@ -245,7 +243,6 @@ def weighted_evidence(
 
 
 def _before(closed: Sequence[ReleaseEntry], part: Slice | None) -> list[tuple[ReleaseEntry, int]]:
-    """Releases of earlier periods, each with its age in periods, the last ones first."""
     earlier = [e for e in reversed(closed) if _is_before(e.part, part)]
     # Values have no order but that of their releases; the sort keeps it.
     earlier.sort(key=lambda e: (e.part and e.part.start) or date.min, reverse=True)
@@ -259,7 +256,6 @@ def _before(closed: Sequence[ReleaseEntry], part: Slice | None) -> list[tuple[Re
 
 
 def _is_before(other: Slice | None, part: Slice | None) -> bool:
-    """True if a slice with a closed release is an earlier period than another."""
     if part is None or other is None:
         return part is other
     if part.column != other.column or part.overlaps(other):

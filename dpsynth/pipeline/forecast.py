@@ -141,7 +141,6 @@ def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict
 
 
 def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[str, object]:
-    """The engine that counts, the coded rows that it holds, and time and memory for so many rows."""
     summed = len(plan.own.columns)
     person = plan.neighbours.person is not None
     sizes = [None if c.kept_as_text else c.size for c in compiled_spec.columns]
@@ -178,7 +177,6 @@ def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[s
 
 
 def _source(spec: Spec) -> str:
-    """The kind of the source: memory, database, or the file's format with its compression."""
     source = spec.source
     if source.in_memory or source.in_database:
         return "memory" if source.in_memory else "database"
@@ -206,7 +204,6 @@ def plans_of(compiled_spec: CompiledSpec) -> list[Plan]:
 
 
 def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: float) -> dict[str, object]:
-    """The errors to expect of columns, and of pairs of columns if the number of rows is given."""
     columns = column_errors(plan, dict(compiled_spec.domain.sizes))
     if rows is None:
         return {"rows": None, "columns": [_counts(column) for column in columns]}
@@ -245,7 +242,6 @@ def _counts(errors: CountErrors, rows: int | None = None) -> dict[str, object]:
 def _ledger(
     compiled_spec: CompiledSpec, plan: Plan, recorded: Balance | None, account: str
 ) -> dict[str, object]:
-    """The dataset's account before and after the next release, by its filter."""
     spec = compiled_spec.spec
     now, period = datetime.now(UTC), spec.period
     releases = () if recorded is None else recorded.releases

@@ -123,7 +123,6 @@ class Inputs:
 
     @property
     def spec(self) -> Spec:
-        """The checked config."""
         return self.compiled.spec
 
     @property

@@ -297,7 +297,6 @@ class Stage:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the table's columns."""
         return domain_of(self.layout.columns)
 
 

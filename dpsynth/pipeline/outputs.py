@@ -163,7 +163,6 @@ def _budget(plan: Plan) -> dict[str, object]:
 
 
 def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Parts of domains that were found with a part of the budget, by column."""
     found: dict[str, tuple[str, ...]] = {}
     if plan.first.bound_price:
         found[str(plan.neighbours.person)] = ("max_rows",)

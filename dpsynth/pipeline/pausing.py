@@ -146,7 +146,6 @@ def heed_verdict(inputs: Inputs, run: ReleaseRun, verdict: Verdict, tell: Tell) 
 
 
 def _undecided(run: ReleaseRun, step: Step) -> bool:
-    """True if nothing was asked after a step that pauses, and nobody has decided to go on."""
     journal = run.journal
     return not journal.sealed and journal.at_end and not (run.by_id and step in journal.pauses)
 

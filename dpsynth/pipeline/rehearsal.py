@@ -152,7 +152,6 @@ def rehearse(
 
 
 def _locked(work: Path) -> int:
-    """A lock that is held as long as the process runs."""
     descriptor = os.open(work, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -280,12 +280,10 @@ class ReleaseRun:
         self._ends.callback(end)
 
     def all_asked(self) -> None:
-        """Call all functions that wait for the end of the questions."""
         self._ends.close()
 
     @property
     def date(self) -> str:
-        """The ISO date on which the release began."""
         return str(self.journal.header["date"])
 
     @property
@@ -322,7 +320,6 @@ class ReleaseRun:
 
     @property
     def published(self) -> bool:
-        """True if the bundle is complete and in place."""
         return self.final.exists()
 
     def __enter__(self) -> ReleaseRun:
@@ -505,7 +502,6 @@ class Ending:
         )
 
     def enter(self, why: str) -> None:
-        """Enter the end in the ledger."""
         entry = self.entry
         holder = None if self.path is None else entry.holder
         self.book.abandon(entry.release_id, self.cost, self.events, why, holder)

@@ -119,7 +119,6 @@ def next_releases(spec: Spec, after: datetime, count: int, released: Collection[
 
 
 def _to_come(spec: Spec, after: datetime) -> Iterator[tuple[datetime, str]]:
-    """Instants of expected runs, with the labels of their occasions."""
     period, schedule = spec.period, spec.schedule
     if period is None:
         if schedule is not None:
@@ -130,7 +129,6 @@ def _to_come(spec: Spec, after: datetime) -> Iterator[tuple[datetime, str]]:
 
 
 def _midnights(period: Period, after: datetime) -> Iterator[datetime]:
-    """Instants, in UTC, at which the next slices have ended."""
     day = after.astimezone(UTC).date()
     while True:
         stop = slice_of(period, day).stop

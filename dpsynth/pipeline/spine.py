@@ -121,7 +121,6 @@ def _tier(
     earlier: tuple[Answered, ...],
     tell: Tell,
 ) -> Synthesis:
-    """The steps from the single columns to the bundle, which are those of every audience."""
     step, place = steps.of_audience(stage.plan.tier.audience), stage.plan.tier.place
     compiled = inputs.compiled
     rng = np.random.default_rng([release_run.seed, place] if place else release_run.seed)

@@ -199,7 +199,6 @@ class Within:
     """Work within a step: its name, the share of it that is done, and the time that it has left."""
 
     def __init__(self) -> None:
-        """No work yet."""
         self._work, self._share, self._begun = "", 1.0, 0.0
 
     def hear(self, work: str, share: float, now: float) -> None:
@@ -306,7 +305,6 @@ class Steps:
     """Named steps, each guarded, and run by a given function; a release has those of ``Step``."""
 
     def __init__(self, run_step: RunStep, ending: str = "") -> None:
-        """Steps whose public names have an ending, run by a function."""
         self._run_step, self._ending = run_step, ending
 
     def of_audience(self, audience: str) -> Steps:

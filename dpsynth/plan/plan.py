@@ -271,7 +271,6 @@ class Plan:
 
     @property
     def bought(self) -> Calibration:
-        """The calibration of noise to prices."""
         return Calibration(self.neighbours, self.measure, noise_named(self.noise))
 
     def question_of(
@@ -452,8 +451,6 @@ def _epsilon_of(promise: Promise) -> str:
 
 @dataclass(frozen=True)
 class _Way:
-    """One way to spend the budget, under one measure."""
-
     spending: Spending
     tiers: tuple[Tier, ...]
     selection: Fraction
@@ -540,7 +537,6 @@ def _for_selection(columns: Sequence[Column], measure: Measure, delta: Fraction 
 
 
 def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
-    """The marginals of the exam; none if its share is 0."""
     if spec.privacy.exam == 0:
         return ()
     return exam_of(domain, [clique for asked in spec.publish.statistics for clique in asked.cliques])

@@ -85,7 +85,6 @@ class PlannedStatistic:
     rows: int
 
     def to_json(self) -> dict[str, object]:
-        """The statistic as plain JSON values."""
         own = "finer counts" if self.levels else "sums"
         return {
             "column": self.column,
@@ -160,7 +159,6 @@ class BinnedNumbers:
 
     @property
     def total(self) -> float:
-        """Expected number of rows."""
         return float(self.counts.sum())
 
     @property
@@ -252,7 +250,6 @@ def best_centring(bins: BinnedNumbers, noise: GroupNoise) -> tuple[Centring, flo
 
 
 def _limits(steps: Steps) -> list[int]:
-    """Rising limits from a step to half of the column's range."""
     largest = max(1, ceil(steps.last / 2))
     grid = np.geomspace(1, largest, _LIMITS)
     ends = np.ceil(steps.half_widths[steps.half_widths > 0])
@@ -368,17 +365,14 @@ class OwnQuestions:
 
     @property
     def price(self) -> Fraction:
-        """The price of all questions together."""
         return sum((each.price for each in self.asked), Fraction(0))
 
     def at(self, price: Fraction) -> OwnQuestions:
-        """The same questions at another price each."""
         return OwnQuestions(
             tuple(replace(each, price=price) if each.price else each for each in self.statistics)
         )
 
     def to_json(self) -> dict[str, object]:
-        """Means and quantiles as plain JSON values."""
         return {
             "means": [each.to_json() for each in self.statistics if not each.levels],
             "quantiles": [each.to_json() for each in self.statistics if each.levels],

@@ -86,7 +86,6 @@ class Forecast:
 
     @property
     def facts(self) -> dict[str, float]:
-        """The figures as plain JSON values, but for parts of them."""
         parts = ("made_megabytes", "read_megabytes", "drawn_seconds", "refined_seconds")
         return {key: round(value, 1) for key, value in asdict(self).items() if key not in parts}
 

@@ -421,7 +421,6 @@ class Spending:
             yield self._step(name, price, 1, self.bought.counted_once.counts(price))
 
     def _searches(self, searches: Sequence[PlannedSearch]) -> Iterator[PlannedStep]:
-        """One step for each kind of search, at the price of one of them."""
         for find in dict.fromkeys(search.find for search in searches):
             alike = [search for search in searches if search.find == find]
             price = sum((search.price for search in alike), Fraction(0))
@@ -458,7 +457,6 @@ class Spending:
             yield self._step("quantiles", each * asked.finer, asked.finer, noise, noise.expected_error)
 
     def _structure(self, share: Fraction, outlined: StrategyOutline) -> Iterator[PlannedStep]:
-        """Choices at one price, and noisy distances at one price."""
         price = self.budget * share
         distances = outlined.distance_share if outlined.choices else Fraction(1)
         if choices := outlined.choices:
@@ -506,5 +504,4 @@ class Spending:
 
     @property
     def bought(self) -> Calibration:
-        """The calibration of noise to prices."""
         return Calibration(self.near, self.measure, noise_named(self.noise))

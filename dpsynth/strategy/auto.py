@@ -255,7 +255,6 @@ STRATEGY: type[Strategy] = Auto
 
 
 def _trade(door: Door, problem: Problem, choosing: Fraction) -> Trade:
-    """The trade of cost for error, and the cost at which each column was measured before."""
     power = door.measure.error_power
     budget, columns = door.remaining - choosing, problem.domain.columns
     # Where noise is less than a row its error falls faster: what counts is the error at a usual cost.
@@ -285,7 +284,6 @@ def _bound(trade: Trade, problem: Problem) -> int:
 
 
 def _distances(door: Door, problem: Problem, pairs: Pairs, trade: Trade, choosing: Fraction) -> Floats:
-    """Distance of each pair from independence, in rows: noisy if it was chosen, otherwise assumed."""
     model, count = problem.start.model, len(pairs.cliques)
     if count == 0:
         return np.zeros(0)
@@ -313,7 +311,6 @@ def _picked(
     penalties: Sequence[int],
     price: Fraction,
 ) -> NDArray[np.intp]:
-    """The given pairs, then the pairs that the exponential mechanism chooses."""
     given = pairs.given.tolist()
 
     def admissible(before: Sequence[int]) -> NDArray[np.bool_]:
@@ -364,7 +361,6 @@ def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: Trade, boun
 def _tree(
     problem: Problem, pairs: Pairs, joining: Floats, gains: Floats, bound: int
 ) -> tuple[NDArray[np.intp], bool]:
-    """Pairs of positive gain whose junction tree keeps the bound; and True if the bound excluded any."""
     order = [i for i in np.argsort(-joining, kind="stable").tolist() if joining[i] > 0]
     domain, given = problem.domain, problem.given
     chosen: list[int] = []
@@ -402,7 +398,6 @@ def _tree(
 def _measured(
     door: Door, problem: Problem, pairs: Pairs, grown: _Grown, allowance: Fraction
 ) -> tuple[Selection, list[float]]:
-    """The selection of a tree and of columns, measured within an allowance; the cost of each clique."""
     last = allowance >= door.remaining
     chosen, split = grown.chosen.tolist(), grown.split
     costs = dict(zip([pairs.cliques[i] for i in chosen], split.cliques.tolist(), strict=True))

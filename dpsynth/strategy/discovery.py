@@ -146,7 +146,6 @@ def _average(a: NoisyHistogram, b: NoisyHistogram) -> NoisyHistogram:
 
 
 def _shared(whole: NoisyHistogram, parts: NoisyHistogram) -> NoisyHistogram:
-    """The parts, adjusted so that they add up to their wholes."""
     at = np.searchsorted(whole.cuts, parts.cuts[:-1], side="right") - 1
     summed = parts.coarsened(whole.cuts)
     share = parts.variances / summed.variances[at]
@@ -382,7 +381,6 @@ def _clipped(counted: NoisyHistogram, ends: Ends) -> NoisyHistogram:
 
 
 def _finer(counted: NoisyHistogram) -> Cuts:
-    """The cuts, and finer ones inside the heaviest bins."""
     cut = (counted.widths > 1) & (counted.rows > SPLIT * np.sqrt(counted.variances))
     heaviest = np.argsort(-counted.rows, kind="stable")
     capacity = max(0, (MOST_BINS - counted.rows.size) // (2 * PARTS))

@@ -53,7 +53,6 @@ class MaximumSpanningTree:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
-        """A choice for each edge of the tree that is not wanted."""
         descending = sorted(sizes.values(), reverse=True)
         edges = len(descending) - 1
         # A tree of edges to the largest column has the most cells.

@@ -76,7 +76,6 @@ def _asked(workload: Workload) -> list[Clique]:
 
 
 def _by_distances(door: Door, problem: Problem) -> list[Clique]:
-    """Wanted pairs, then the cliques that pay by their noisy distances and fit into the tree."""
     domain, measure, rows = problem.domain, door.measure, problem.start.model.total
     error = door.cell_error(door.remaining - problem.structure)
     asked = [c for c in _asked(problem.workload) if domain.cells(c) * error < 2 * rows]

@@ -110,7 +110,6 @@ def _tell(door: Door, problem: Problem, asked: int, times: float) -> bool:
 
 
 def _for_distances(problem: Problem) -> Fraction:
-    """The part of the budget for the distances of pairs, and for those of triples."""
     return problem.structure * LATER / 2
 
 
@@ -198,7 +197,6 @@ def _round(
     candidates: _Candidates,
     allowance: Fraction,
 ) -> tuple[Selection, _Known]:
-    """The selection with what a round measures within its allowance, and what is known after it."""
     cells = np.array([problem.domain.cells(c) for c in candidates.cliques], dtype=np.float64)
     gaining, burdens = candidates.distances * candidates.weights, DENOISED * cells * candidates.weights
     trade = _trade(door, known, allowance)
@@ -255,7 +253,6 @@ def _larger_triples(problem: Problem) -> list[Clique]:
 
 
 def _triples(problem: Problem, most_columns: int, cells: range) -> list[Clique]:
-    """The workload's triples of so many cells; none in tables of more columns."""
     domain = problem.domain
     if len(domain.columns) > most_columns:
         return []

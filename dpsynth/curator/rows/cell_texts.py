@@ -50,7 +50,6 @@ class DistinctCells:
         return np.asarray(read(self.texts)[self.index])
 
     def of_rows(self, kept: NDArray[np.bool_]) -> DistinctCells:
-        """The cells of some rows."""
         return DistinctCells(self.texts, self.index[kept])
 
 
@@ -153,7 +152,6 @@ def _interval(cell: bytes) -> str:
 
 
 def _each(column: pa.Array, convert: Callable[..., str]) -> pa.StringArray:
-    """Texts of cells, each distinct cell converted once."""
     coded = pc.dictionary_encode(column)
     texts = [convert(cell) for cell in coded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(coded.indices)

@@ -98,7 +98,6 @@ class CodedColumns:
         self._used[name] = used + len(cells)
 
     def _write(self, name: Hashable) -> None:
-        """Move what is held of a column to its file."""
         folder = self.room.folder
         assert folder is not None
         try:

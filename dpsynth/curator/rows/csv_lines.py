@@ -52,7 +52,6 @@ class BrokenRows:
 
     @property
     def rows(self) -> int:
-        """Number of broken rows."""
         return self.unclosed + self.uneven + self.overlong
 
 
@@ -185,7 +184,6 @@ class Marks:
 
     @staticmethod
     def of(block: bytes) -> Marks:
-        """The marks of whole lines."""
         data = np.frombuffer(block, np.uint8)
         return Marks(data, np.flatnonzero(data == _LINE_FEED), np.flatnonzero(data == _QUOTE))
 
@@ -200,7 +198,6 @@ class Marks:
 
     @cached_property
     def odd(self) -> NDArray[np.intp]:
-        """The numbers of lines with an odd number of quotes."""
         lines, many = np.unique(self._line_of_quotes, return_counts=True)
         return np.asarray(lines[many % 2 == 1])
 
@@ -223,7 +220,6 @@ class Marks:
         return len(self.quotes) % 2 == 0 and bool(self._well_placed(opens, separator).all())
 
     def separators(self, separator: int) -> NDArray[np.intp]:
-        """Positions of the separators outside of quotes."""
         return self.outside(np.flatnonzero(self.data == separator))
 
     def suspicious(self, separator: int) -> NDArray[np.intp]:
@@ -330,8 +326,6 @@ def sound_records(blocks: Iterable[bytes], form: FileForm, width: int, broken: B
 
 
 class _Rows:
-    """Whole lines, the first of which begins a row."""
-
     def __init__(self, block: bytes, form: FileForm, width: int, *, last: bool) -> None:
         self._block, self._form, self._width, self._last = block, form, width, last
         self._separator, self._marks = ord(form.separator), Marks.of(block)

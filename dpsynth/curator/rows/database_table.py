@@ -122,7 +122,6 @@ class _PostgreSQLRows:
         return self._thread.submit(act, *given).result()
 
     def header(self) -> list[str]:
-        """The names of the query's columns; no row is read."""
         names: list[str] = self._schema("*").names
         return names
 
@@ -130,7 +129,6 @@ class _PostgreSQLRows:
         return self._waited(self._cursor.adbc_execute_schema, _within(self._query, wanted))
 
     def rows(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Some columns of all rows."""
         schema = self._schema(", ".join(map(_quoted, columns)))
         # Types that can't be read are seen before any row is.
         yield {column: pa.nulls(0, kind) for column, kind in zip(columns, schema.types, strict=True)}
@@ -150,7 +148,6 @@ class _PostgreSQLRows:
 
 
 def _for_libpq(url: URL) -> str:
-    """The keywords and values by which PostgreSQL's library knows a database."""
     dialect = url.set(drivername="postgresql+psycopg").get_dialect()
     _, told = dialect().create_connect_args(url)
     given = {"connect_timeout": _CONNECT_SECONDS, **told}
@@ -185,8 +182,6 @@ def _spans(counts: pa.Array) -> pa.StringArray:
 
 
 class _DuckDBRows:
-    """Rows of a DuckDB file, as Arrow batches."""
-
     def __init__(self, address: str, query: str) -> None:
         import duckdb
 
@@ -198,18 +193,15 @@ class _DuckDBRows:
         self._connection.execute("SET TimeZone = 'UTC'")
 
     def header(self) -> list[str]:
-        """The names of the query's columns; no row is read."""
         found = self._connection.execute(_within(self._query, "*") + " WHERE 1 = 0")
         return [column[0] for column in found.description or ()]
 
     def rows(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Some columns of all rows."""
         found = self._connection.sql(_within(self._query, ", ".join(map(_quoted, columns))))
         for batch in found.to_arrow_reader(_ROWS):
             yield dict(zip(columns, batch.columns, strict=True))
 
     def close(self) -> None:
-        """End the connection."""
         self._connection.close()
 
 
@@ -244,11 +236,9 @@ class _SQLAlchemyRows:
         return self._connection.execute(text(whole.replace("\\", "\\\\").replace(":", "\\:")))
 
     def header(self) -> list[str]:
-        """The names of the query's columns; no row is read."""
         return list(self._result("*", " WHERE 1 = 0").keys())
 
     def rows(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Some columns of all rows."""
         quote = self._engine.dialect.identifier_preparer.quote_identifier
         # The driver's own rows: SQLAlchemy's take as long again.
         cursor = self._result(", ".join(map(quote, columns))).cursor
@@ -257,7 +247,6 @@ class _SQLAlchemyRows:
             yield {name: cells_of_objects(_objects(c)) for name, c in zip(columns, cells, strict=True)}
 
     def close(self) -> None:
-        """End the connection; nothing is committed."""
         self._connection.close()
         self._engine.dispose()
 

@@ -64,11 +64,9 @@ class MemoryTable:
         self.names = [str(name) for name in _names(self._table)]
 
     def __repr__(self) -> str:
-        """No word of the table."""
         return "<a private table in memory>"
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or pickled."""
         raise TypeError("a private table is neither copied nor pickled")
 
     @property
@@ -159,7 +157,6 @@ _Reader = Callable[[slice], pa.Array]
 
 
 def _reader_of(cells: pd.Series) -> _Reader:
-    """A function that reads some rows of a column of a frame, of a type that can be written as text."""
     import pandas as pd
 
     dtype = cells.dtype
@@ -246,7 +243,6 @@ def _attempted(text: Callable[[object], str | None], cell: object) -> str | None
 
 
 def _text_by(kind: type) -> Callable[[object], str | None]:
-    """The function that writes cells of a Python type."""
     import pandas as pd
 
     if issubclass(kind, type(None) | type(pd.NA) | type(pd.NaT)):
