@@ -287,7 +287,6 @@ class Calibrated(Generic[E_co]):
     """A mechanism calibrated to a price.
 
     Attributes:
-        event: the event that is charged.
         moved: the sensitivity, in words with its value.
     """
 
@@ -324,13 +323,7 @@ class CalibratedNoise(Calibrated[GaussianEvent | LaplaceEvent]):
 
 @dataclass(frozen=True)
 class Calibration:
-    """The calibration of mechanisms to prices under a measure.
-
-    Attributes:
-        near: the neighbour relation and the unit, which decide every sensitivity.
-        measure: the measure of the prices.
-        noise: the kind of noise of counts and distances.
-    """
+    """The calibration of mechanisms to prices under a measure."""
 
     near: Neighbours
     measure: Measure

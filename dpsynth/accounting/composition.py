@@ -42,8 +42,6 @@ class Cost:
     """A release's cost.
 
     Attributes:
-        amount: (epsilon, delta).
-        rho: rho of zCDP.
         half_mu_squared: mu^2/2 of Gaussian DP; None where the release is not bounded by it.
         approximate_delta: the probability of a larger loss (``dpsynth.accounting.events``), a
             part of the amount's delta: but for it the release is (epsilon, delta - approximate delta)-DP.

@@ -41,7 +41,6 @@ class Guarantee:
         delta: 0.0 under pure epsilon-DP, but for the approximate delta.
         rho: zero-concentrated rho, rounded up; None under pure epsilon-DP. Under accountant
             "gdp" it is mu^2/2, which holds as well, but epsilon is that of mu.
-        unit: the privacy unit in words.
         neighbours: "add_remove" or "replace_one".
         accountant: "sequential", "zcdp" or "gdp".
         mu: mu of Gaussian DP, rounded up; None under other accountants. Discrete noise keeps to it

@@ -328,8 +328,6 @@ class Measure(ABC):
         accountant: the accountant that adds up this measure, as stored in manifests; of a privacy filter of
             ledgers, as stored there too.
         title: its name for people, with the figure that is added up.
-        composition: the name of its composition, for people.
-        symbol: the symbol of the figure.
         noises: names of the noise of counts that releases under this measure may have.
         needs_delta: true if its totals imply an epsilon only at a delta above 0; the deltas of events
             (``events``) are then set aside from that delta. Without it they are all of delta.

@@ -36,9 +36,6 @@ class Terms:
     """The terms of a curator's answers.
 
     Attributes:
-        neighbours: relation and unit, which decide every sensitivity.
-        measure: the measure of losses.
-        budget: total cost allowed, under the measure.
         noise: "gaussian" or "laplace", for counts.
         delta: total delta allowed for partition selection, in addition to the measure's delta.
         kept: the part of the budget that is kept for later questions.
@@ -86,11 +83,7 @@ class PrivacyFilter:
     """
 
     def __init__(self, terms: Terms, journal: Journal) -> None:
-        """Start after the questions that the journal has answered.
-
-        Args:
-            journal: the journal of charges and answers; one with entries is replayed.
-        """
+        """Start after the questions that the journal has answered."""
         self._terms = terms
         self._journal = journal
         self._summed, self._sum = 0, Fraction(0)
@@ -136,8 +129,6 @@ class PrivacyFilter:
         """The journal's answer, or LOST.
 
         Args:
-            question: public JSON values that identify the question.
-            event: the privacy loss of the answer.
             exact: returns the exact integers or texts; called only if an answer is drawn now.
             draw: returns the noisy answer to these.
 
@@ -173,10 +164,6 @@ class PrivacyFilter:
         """The answer to a question that is asked again, from the rest of the budget, while it is lost.
 
         A lost answer stays paid for.
-
-        Args:
-            price: the most that an answer may cost; if asked again, at most the rest of the budget.
-            ask: returns the answer at a price, and what the price bought.
 
         Raises:
             BudgetRefused: the budget does not allow it, or interruptions have used it up.

@@ -107,7 +107,6 @@ class Scores:
     """Scores of candidates, computed once, when first needed.
 
     Attributes:
-        distances: returns the exact L1 distances int64[candidates], in rows. Private.
         penalties: int64[candidates], in rows.
         weights: int64[candidates].
     """
@@ -172,19 +171,9 @@ class DistanceQuestions(PrivacyFilter):
         The score of a clique is the L1 distance, in rows, between its exact counts and its estimate rounded
         to integers, less its penalty, times its weight.
 
-        Sensitivity: ``neighbours.l1`` times the largest weight, in either direction; see ``scores``.
+        Sensitivity: ``neighbours.l1`` times the largest weight, in either direction; see ``Scores``.
         Distribution: Pr[i] ~ exp(score_i/scale).
         Cost: epsilon = 2 sensitivity/scale; rho = epsilon^2/8; mu^2/2 = pi epsilon^2/16.
-
-        A choice that is lost to an interruption is made again from the rest of the budget.
-
-        Args:
-            candidates: cliques to choose from, at least one.
-            penalties: rows to take off each distance, at most 2^40; left out: none.
-            weights: whole numbers from 0 to 2^20; left out: all 1.
-
-        Returns:
-            The index of the chosen candidate.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
@@ -213,13 +202,6 @@ class DistanceQuestions(PrivacyFilter):
 
         The candidates that may come next follow from earlier choices and public facts, so the choices compose
         like any adaptive questions. Distances, and the digest of all candidates, are computed once.
-
-        Args:
-            admissible: from the indices chosen so far to the candidates, bool[candidates], that may come
-                next; called once before each choice. Choosing ends if there are none.
-
-        Returns:
-            The indices of the chosen candidates, in the order of choice.
 
         Raises:
             ValueError: as for ``choose``, and if ``admissible`` doesn't have one value for each candidate.
@@ -277,16 +259,9 @@ class DistanceQuestions(PrivacyFilter):
 
         Sensitivity: k l1 in L1 and k l1^2 in squared L2, as one unit moves each of k distances by at most l1.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a candidate.
-        Cost: that of one ``GaussianEvent`` or ``LaplaceEvent`` with these.
+        Cost: that of one ``GaussianEvent`` or ``LaplaceEvent`` with these; none without candidates.
 
-        Here l1 is ``neighbours.l1``. A question lost to an interruption stays paid for, and is asked again
-        from the rest of the budget.
-
-        Args:
-            candidates: cliques; none cost nothing.
-
-        Returns:
-            int64[candidates], and the standard deviation of their noise in rows.
+        Here l1 is ``neighbours.l1``.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
@@ -321,9 +296,6 @@ class DistanceQuestions(PrivacyFilter):
         inequality the sum of |x m - y n| by at most m l1; and two numbers at most m l1 apart are at most l1
         apart after a division by m that rounds down. The table is public, and so are m and n. An empty table
         counts as one row that is in no cell.
-
-        Args:
-            cliques: the marginals, at least one.
 
         Returns:
             The distances; None if they were lost to an interruption. They stay paid for.

@@ -49,18 +49,12 @@ class DomainQuestions(PrivacyFilter):
     def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[Counts, float]:
         """Noisy numbers of rows in each cell of a public partition.
 
-        Missing and unusable cells are not counted.
-
         Sensitivity: that of a marginal, as a row stands in one cell at most: ``neighbours.l1`` in L1 and
         ``neighbours.l2_squared`` in squared L2.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
         Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
-        Args:
-            codec: the codec of public cells, which may follow from earlier answers.
-
-        Returns:
-            int64[cells], and the standard deviation of the noise in rows.
+        The cells are public; they may follow from earlier answers.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
@@ -95,13 +89,6 @@ class DomainQuestions(PrivacyFilter):
         run r has bounded range 2 m_r/scale: log ratios of its outcomes lie within an interval of that length.
         Log ratios of independent choices add up, and so do the intervals. So all choices together have
         bounded range 2 sum m_r/scale <= 2 l1/scale, from which the event's other costs follow.
-
-        Args:
-            cuts: float64[cuts], rising and public. The ends may be infinite.
-            runs: for each, the first of its cuts and the one after its last; two may share an end.
-
-        Returns:
-            int64[runs], indices of cuts.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
@@ -155,10 +142,6 @@ class DomainQuestions(PrivacyFilter):
 
         Args:
             delta: probability, over all attempts, that may be spent on a unit's own values.
-            known: public values, which are not selected.
-
-        Returns:
-            The values, sorted.
 
         Raises:
             BudgetRefused: the budget or the delta of the release does not allow it, or interruptions

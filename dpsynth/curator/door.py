@@ -39,11 +39,7 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
     _compression: Compression | None = None
 
     def __init__(self, table: Engine, terms: Terms, journal: Journal) -> None:
-        """Open the door.
-
-        Args:
-            journal: the journal of charges and answers; one with entries is replayed.
-        """
+        """Open the door."""
         super().__init__(terms, journal)
         self._digests = CliqueDigests()
         self._look_at(table, ExactCounts(table, Store()))
@@ -77,9 +73,6 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
 
         Sensitivity: a row's code follows from the row's own cell by a public rule, as if it had been
         coded on loading.
-
-        Args:
-            columns: all columns of this curator, in their final order.
 
         Raises:
             ValueError: the domain of a column is not found yet, or this curator's domain is compressed.
@@ -123,7 +116,6 @@ class UnboundedCurator(PrivacyFilter):
 
         Args:
             terms: the terms of a ``Curator``; the contribution bound in them is not used here.
-            journal: the journal of charges and answers; the bounded curator continues it.
             key: secret bytes that decide which rows of a person are kept.
 
         Raises:

@@ -140,12 +140,9 @@ class Journal:
     """An open journal; see the module's invariant.
 
     Attributes:
-        path: the file.
         header: the first line: public facts of the release, and the private bounding key.
-        entries: every charge on record, oldest first.
         holders: each run that went on with the journal, and the number of the file that it wrote to.
         fence: the check before each charge.
-        sealed: True if the ledger has closed the release, so nothing more may be asked.
         pauses: the steps at which the release was paused since the last question.
         marked: True if the run that holds the journal marks the file with the number of its charges.
     """
@@ -305,9 +302,6 @@ class Journal:
 
         Args:
             draw: computes the noisy answer; called at most once, after the charge is synced.
-
-        Returns:
-            The answer, or LOST if the question was charged before and its answer is not on record.
 
         Raises:
             DpsynthError: the record has another question at this position, or is sealed; or the fence

@@ -46,12 +46,10 @@ class LoadedRows:
     """All rows of the slice, before contribution bounding. Only the curator holds them.
 
     Attributes:
-        domain: the public domain of the columns that are coded.
         codes: column to unsigned codes[rows], see ``PrivateTable``.
         texts: the cells of each column whose domain is to be found.
         persons: uint64[rows], the person of each row; None where each row is a unit.
         steps: column to int32[rows], see ``PrivateTable``.
-        summed: names of the columns that are summed.
         room: where coded columns may lie.
     """
 
@@ -66,9 +64,6 @@ class LoadedRows:
     def rows_of_units(self, first: Sequence[int]) -> NDArray[np.int64]:
         """Numbers of persons by ranges of their number of rows, int64[ranges]. Private.
 
-        Args:
-            first: the least number of rows of each range, rising from 1; the last has no end.
-
         Raises:
             ValueError: each row is a unit.
         """
@@ -82,7 +77,6 @@ class LoadedRows:
 
         Args:
             max_rows: the bound; no row is left out if each row is a unit.
-            key: secret bytes that decide which rows of a person are kept.
         """
         unit: NDArray[np.int32] | None = None
         left = self
@@ -132,10 +126,7 @@ class _CodedBatch:
 
 @dataclass(frozen=True)
 class _Coding:
-    """The public rules, and the key, by which a row is coded from its own cells.
-
-    Attributes: see ``load_rows``.
-    """
+    """The public rules, and the key, by which a row is coded from its own cells; see ``load_rows``."""
 
     columns: Sequence[Column]
     neighbours: Neighbours
@@ -195,7 +186,6 @@ def load_rows(
         batches: cells by column, the person's and the slice's included where there are any.
         neighbours: relation and unit; its ``nameless`` decides on rows without an id.
         key: secret bytes from which the code of each person follows.
-        part: the slice that the release is about; None for all rows.
     """
     coding = _Coding(columns, neighbours, key, part, summed)
     if neighbours.person is not None:
@@ -223,11 +213,7 @@ def load_rows(
 
 
 def joined(some: Sequence[LoadedRows], room: Room) -> LoadedRows:
-    """Rows that were loaded apart, one after another.
-
-    Args:
-        some: rows of one coding, at least one.
-    """
+    """Rows that were loaded apart, one after another."""
     first = some[0]
     # They are copied when contributions are bounded.
     room = room if first.persons is None else replace(room, memory=room.memory // 2)

@@ -77,13 +77,7 @@ class CountQuestions(PrivacyFilter):
         Cost: for each clique, that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
         A question lost to an interruption stays paid for. It is asked again from the rest: of the
-        release's budget while it lasts, then of the allowance of the cliques still to come. None stands
-        for a clique for which almost nothing was left.
-
-        Args:
-            cliques: tuples of column names; () is the total.
-            allowance: the most that the answers may cost together, at most ``remaining``.
-            weights: a positive weight for each clique, its part of the allowance; left out: equal.
+        release's budget while it lasts, then of the allowance of the cliques still to come.
         """
         answers: list[Measurement | None] = []
         unspent, parts = allowance, list(weights or [Fraction(1)] * len(cliques))
@@ -169,12 +163,6 @@ class CountQuestions(PrivacyFilter):
         nowhere. These counts are a part of the marginal of the groups and of a column whose codes are the
         pieces, so a unit moves them by no more than that.
 
-        A question lost to an interruption stays paid for, and is asked again from the rest of the budget.
-
-        Args:
-            by: the columns of the groups; () for all rows.
-            pieces: the pieces, which may follow from earlier answers.
-
         Raises:
             BudgetRefused: nothing is left to pay with.
             ValueError: the column's numbers are not kept, as in a compressed domain, or the
@@ -222,7 +210,6 @@ class ExactCounts:
     """The counts of one coding of a private table.
 
     Attributes:
-        table: the rows.
         store: the store of kept counts; may be shared with other codings of the same rows.
         recoded: columns whose codes are not those of the table as it was loaded.
         coding: the name of these codes.

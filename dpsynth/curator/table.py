@@ -81,7 +81,6 @@ def counted(
 
     Args:
         codes: from a column and a range of rows to their codes.
-        cliques: any cliques; each costs its own part of a pass.
     """
     found: dict[Clique, Counts] = {}
     tell = telling("counting", rows * len(set(cliques)))
@@ -181,11 +180,7 @@ class UnboundedEngine(Protocol):
     """All rows of the slice, before contribution bounding, wherever they lie."""
 
     def rows_of_units(self, first: Sequence[int]) -> NDArray[np.int64]:
-        """Numbers of persons by ranges of their number of rows, int64[ranges]. Private.
-
-        Args:
-            first: the least number of rows of each range, rising from 1; the last has no end.
-        """
+        """Numbers of persons by ranges of their number of rows, int64[ranges]. Private."""
         ...
 
     def bounded(self, max_rows: int, key: bytes) -> Engine:
@@ -282,13 +277,11 @@ class PrivateTable:
     """Coded rows. Its repr shows nothing, and only the curator holds one.
 
     Attributes:
-        domain: the public domain of the columns that are coded.
         codes: column to unsigned codes[rows], the smallest type that holds the domain.
         rows: number of rows after contribution bounding. Private unless the relation makes it public.
         texts: the cells of each column whose domain is to be found.
         unit: int32[rows], a number for the person of each row, if there are such columns and persons.
         steps: column to int32[rows], the number of each row in steps, for columns that are summed and coded.
-        summed: names of the columns that are summed.
         groups: the group of each code, for columns whose domain is compressed.
         room: where coded columns may lie.
     """
@@ -374,9 +367,6 @@ class PrivateTable:
 
     def coded(self, columns: Sequence[Column]) -> PrivateTable:
         """The same rows with codes for all columns, after all domains are found; no texts are kept.
-
-        Args:
-            columns: the columns of this table, in their final order.
 
         Raises:
             ValueError: the domain of a column is not found yet.

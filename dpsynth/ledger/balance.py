@@ -48,7 +48,6 @@ class Table:
     Attributes:
         dataset: the declared name of its account; "" where none is.
         source: its resolved path or address; "" for a table in memory.
-        release: the name of the release.
         other_people: the reason why it may have an account beside that of its source; "" where none is given.
     """
 
@@ -164,10 +163,8 @@ class ReleaseFacts:
     """A release as its config has it, in the request and in the ledger.
 
     Attributes:
-        release_id: the permanent id of the release.
         dataset: the name of the table's account; in a request the declared one, "" where the ledger is to
             find it.
-        release: its name in the config.
         spec: a digest of everything in the config that decides the bundle.
         occasion: a period or a tick of a schedule, which is released once; None where each run is new.
         part: the rows that it is about; None if it is about all.
@@ -263,11 +260,9 @@ class ReleaseEntry(ReleaseFacts):
     """A release as the ledger has it: what it reserved, and since then.
 
     Attributes:
-        reserved: the cost that it reserved.
         cost: the cost that counts: its reservation while reserved, its charge afterwards.
         created, ended: UTC dates of the reservation and of the end.
         events: of its journal; empty until it has ended, or where no journal was found.
-        reason: the reason why it was abandoned.
         digest: digest of the journal that it was closed with; empty where it was not closed.
         changed: the change of the account's unit that came after it; None where there was none.
     """
@@ -336,7 +331,6 @@ class Balance:
         unit, neighbours: the unit and the neighbour relation of its guarantees, as recorded.
         filter: the privacy filter that adds up its costs, as first recorded.
         caps: the first cap, then each change; the last is in force.
-        releases: in the order of their reservations.
         opened: UTC date of the first reservation.
         changed: the change of the unit; None where it is that of the first reservation.
     """

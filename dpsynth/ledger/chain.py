@@ -41,9 +41,6 @@ class Row:
 
     Attributes:
         number: 1, 2, 3, ...
-        kind: the kind of fact that the row records.
-        dataset: the dataset that it is about.
-        release_id: the release that it is about; None where it is about none.
         content: JSON of the facts.
         created: ISO date, UTC; never before the date of the previous row.
         previous: hash of the previous row, ``FIRST`` for the first.

@@ -351,11 +351,6 @@ class Book:
     """Rows, entered one by one, and the accounts that they add up to."""
 
     def __init__(self, *, checking_caps: bool = False) -> None:
-        """An empty book.
-
-        Args:
-            checking_caps: true to check that each reservation kept to the cap that was in force.
-        """
         self._checking_caps = checking_caps
         self._accounts: dict[str, _Account] = {}
         self._dataset_of: dict[str, str] = {}

@@ -446,7 +446,6 @@ class Ledger:
 
         Args:
             cost: the cost of its journal; None where only its reservation bounds it.
-            digest: digest of all questions and answers.
 
         Raises:
             TakenOver: another run is the holder; or the release has ended with another digest.

@@ -1,4 +1,4 @@
-"""Checks before a reservation, by the account and its privacy filter, and hints for who is about to release.
+"""Checks before a reservation, by the account and its privacy filter, and hints for whoever releases.
 
 Invariant: a reservation is admitted only if the costs of all releases of the dataset, this one in full, keep
 to the cap by the dataset's filter. A refusal names the request, the remainder and the remedy. Refusals and

@@ -115,7 +115,6 @@ class Stored(NamedTuple):
     """All that the ledger's tables hold. Damaged values may be of other types.
 
     Attributes:
-        rows: the fields of all rows, in order.
         counted: number of rows by the ledger's record.
         hashed: hash of the last row by the ledger's record.
     """

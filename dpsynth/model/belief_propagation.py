@@ -254,8 +254,6 @@ class _Part:
         upwards, downwards: the sums that the message to the parent needs, and all others.
         beliefs: flat probabilities of the cells.
         peak: log of the sum of each row at the last calibration.
-        closed: rows that are impossible.
-        mass: probability of each row.
         sums: views of the beliefs, without the last one.
         moved: flat; beliefs times direction, between the passes of a covariance.
     """

@@ -284,7 +284,6 @@ class Fit:
 
     Attributes:
         objective: the model's weighted squared error.
-        iterations: Newton steps taken.
         path: t at the end; the centre's weight was ``model.total / path`` rows.
         total, prior_rows, zeros: the arguments of ``estimate``.
         multipliers: for each measured clique, the tilt of its cells divided by -t.
@@ -307,10 +306,8 @@ class FitOptions:
     Attributes:
         tolerance: the fit stops when doubling t lowers the objective by less than this share of it (and of
             its fall so far).
-        max_iterations: upper bound on Newton steps.
         precision: type of the cells; left out, "float32" for trees so large that half of the time and memory
             matters, unless the tolerance needs more digits.
-        progress: called with the number of steps taken.
     """
 
     tolerance: float = 3e-3

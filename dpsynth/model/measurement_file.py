@@ -143,7 +143,6 @@ class Answered:
     Attributes:
         singles: the total and the one-way answers, over all values.
         answers: joint marginals, over the compressed domain.
-        compression: the groups of merged values.
     """
 
     singles: tuple[Observation, ...]
@@ -159,7 +158,6 @@ def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
     """The answers of a release.
 
     Args:
-        path: its ``measurements.parquet``.
         columns: the public schema that it must have had.
 
     Raises:

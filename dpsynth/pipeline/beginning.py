@@ -50,7 +50,6 @@ class Request:
 
     Attributes:
         outputs: folder under which ``<release>/<release id>`` appears.
-        resume: id of a release to finish.
         period: label of the slice to release; left out: the last slice that has ended.
         rehearsal: True if the table is made up, and the bundle is marked so.
         notice: a public sentence to tell once the release is reserved; "" for none.

@@ -85,7 +85,6 @@ class Reused:
     """The earlier releases that a release used.
 
     Attributes:
-        releases: all candidates.
         so_far: (epsilon, delta) of all releases of the dataset up to this one, by the ledger, rounded up.
         differing: ids of candidates about the same slice that were left out: their single columns differ from
             this release's by more than noise, so the slice's rows have changed.
@@ -168,10 +167,6 @@ def earlier_releases(
         account: the dataset's account before this release reserved; None if there is none.
         adding: (epsilon, delta) of this release.
         part: the slice that it is about; None for the whole table, of which each release is a period.
-        columns: its public schema, which an earlier release must have had too.
-        outputs: folder of the bundles, each in ``<release>/<release id>``.
-        same_period: true to use answers about the same slice.
-        earlier_periods: true to use answers about earlier slices.
     """
     closed = [
         e for e in ([] if account is None else account.releases) if e.state == "closed" and e.changed is None

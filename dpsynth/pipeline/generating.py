@@ -61,7 +61,6 @@ class FittedModel:
     Attributes:
         layout: the table's columns, with densities inside bins, of single columns and of pairs, that follow
             from neighbouring counts, tilted to the means that were measured.
-        fit: the fit of the model of groups.
         model: the model of values, which agrees with the public marginals.
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
         zeros: the cells that constraints exclude, in columns of ``model``.

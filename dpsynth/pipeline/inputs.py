@@ -108,10 +108,7 @@ class Inputs:
     """The inputs of a release.
 
     Attributes:
-        compiled: the compiled config.
-        strategy: the structure strategy that the config names.
         plan: the plan before domain discovery.
-        public_table: the public table that serves as evidence; None without one.
         table: the private table, if it was handed over in memory. All else is public.
     """
 

@@ -61,7 +61,6 @@ class EarlierTiers:
     """The answers of earlier tiers, which are answers of this release like its later ones.
 
     Attributes:
-        singles: the noisy total and the one-way marginals.
         joint: the joint marginals of each tier that measured some, over its own groups.
     """
 
@@ -97,15 +96,8 @@ class Answers:
 
     Attributes:
         first: the total and the one-way marginals of the first measurement.
-        public_one_way: public counts of single columns, from the config.
-        public_joint: public counts of several columns together, from the config.
-        evidence: evidence from earlier releases and a public table.
-        reused: the earlier releases among the evidence; None if the config asks for none.
         again: one-way marginals that the strategy measured once more.
-        sums: sums of the means that are asked for.
-        finer: finer counts of the quantiles that are asked for.
         combined: one-way counts from answers about several columns, where no column was measured alone.
-        tiers: the answers of earlier tiers.
         units: the numbers of units by their rows, of the first tier; None if they were not asked for.
     """
 
@@ -151,9 +143,7 @@ class Measured:
     """All answers of a release, after its last question.
 
     Attributes:
-        answers: counts of single columns, public counts and evidence.
         expansion: the map between values and the groups that were measured; it has all one-way counts.
-        selection: the strategy's choices and measurements.
     """
 
     answers: Answers
@@ -271,11 +261,8 @@ class Stage:
     """The state of a release between two steps that ask.
 
     Attributes:
-        curator: the door to the private table.
         plan: the plan of the remaining steps, with measure and budget of the first plan.
         layout: the table's columns, with the domains found so far.
-        tiers: the answers of earlier tiers.
-        total: the number of rows, once it is asked.
         units: the noisy numbers of units by their rows; None if they were not asked for.
     """
 
@@ -375,11 +362,7 @@ def count_rows(inputs: Inputs, stage: Stage) -> Stage:
 
 
 def _answered(answers: Sequence[OwnAnswer | None]) -> tuple[OwnAnswer, ...]:
-    """Answers that are all there.
-
-    Raises:
-        BudgetRefused: interruptions have used up the budget.
-    """
+    """Answers that are all there."""
     found = tuple(answer for answer in answers if answer is not None)
     if len(found) < len(answers):
         raise BudgetRefused(

@@ -43,13 +43,8 @@ class Synthesis:
     """The products of a release's answers.
 
     Attributes:
-        fitted: the model, and the answers that it was fitted to.
         table: the synthetic rows, written already.
-        statistics: tables with error bars.
-        guarantee: composed of the journal's events.
         warnings: signs in the noisy single columns that something was misread.
-        exam: the measured errors of ``table``; None if the budget has no share for it.
-        verdict: the verdicts on the columns and pairs of ``table``.
         cut: the rows that the contribution bound cuts off; None if it was not asked.
     """
 

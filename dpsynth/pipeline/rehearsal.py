@@ -56,7 +56,6 @@ class Rehearsal:
 
     Attributes:
         spec: the config, with the made-up table as its source, and a ledger of its own.
-        request: the request for the run.
         shown: the folder in which its bundle is kept.
     """
 
@@ -80,10 +79,6 @@ def rehearsal_of(
     """A rehearsal of a config; all of it but the bundle that was kept is removed at the end.
 
     Leftovers of rehearsals that were killed are removed at the beginning.
-
-    Args:
-        rows: number of made-up rows; left out: the public number of rows, or ``ROWS``.
-        period: label of the slice, if the config has periods.
 
     Raises:
         ConfigError: there is no plan, the period is none, or the folder can't be made.

@@ -257,7 +257,6 @@ class ReleaseRun:
     answers, may ask nothing, and puts the same bundle in its place.
 
     Attributes:
-        dataset: the name of the table's account in the ledger.
         final, partial: its folder when it is complete, and before.
         holder: the name under which the ledger lets this run go on.
         by_id: true if the run was asked for by the release's id; a run that found the release by itself,

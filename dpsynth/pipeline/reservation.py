@@ -1,4 +1,4 @@
-"""What a release asks of the ledger: its occasion, its table, and the reservation of its whole budget.
+"""The request of a release to the ledger: its occasion, its table, and the reservation of its whole budget.
 
 Invariant: a reservation is public, and at least the cost of the release: what is charged keeps to the plan.
 An occasion (a slice of the table, a tick of the schedule, or none) follows from config, instant and label

@@ -48,10 +48,8 @@ class Release:
     Attributes:
         release_id: the permanent name of the release.
         folder: the bundle on disk, with ``public`` and ``private`` inside.
-        guarantee: the guarantee composed of the journal's events.
         drawn: the synthetic rows; ``table`` and ``synthetic`` hold them in memory.
         tables: tables of statistics with error bars, by title ("age", "age and sex", "income by city").
-        steps: the planned steps, in the order in which they spent the budget.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
         warnings: signs in the noisy single columns that something was misread.
         collection: the reports that it was made from, under trust: local; None if a curator answered.
@@ -114,7 +112,6 @@ class Release:
         They obey the constraints, and agree with the public marginals, as those of ``synthetic``.
 
         Args:
-            n: number of rows.
             seed: makes the rows repeatable. Left out: new rows each time.
             given: what each row must have: ``{"sex": "F"}``, ``"age >= 65"``, or several such conditions.
 
@@ -205,9 +202,6 @@ class Release:
 
     def save(self, outputs: str | Path) -> Path:
         """Copy the whole bundle to ``outputs/<release>/<release id>``, unless it is there.
-
-        Returns:
-            The bundle's folder under ``outputs``.
 
         Raises:
             DpsynthError: another file or folder has that name.

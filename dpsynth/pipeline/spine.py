@@ -81,7 +81,6 @@ def run(
         table: a private table in memory, in place of the config's file.
         tell: takes public sentences: warnings, and news of a release that is resumed or shown again.
         run_step: runs a step, plainly or as a task of an orchestrator.
-        door: opens the door to the private table.
 
     Raises:
         ConfigError, BudgetRefused, SourceError: before anything is charged.

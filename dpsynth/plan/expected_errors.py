@@ -193,11 +193,7 @@ def enough_epsilon(
 ) -> Decimal | None:
     """The least epsilon of two digits at which noise moves at most a share of the rows in every column.
 
-    Args:
-        errors_of: the errors of the columns of a config.
-
-    Returns:
-        The epsilon; None if none below 10 000 will do.
+    None if no epsilon below 10 000 will do.
     """
 
     def will_do(epsilon: Decimal) -> bool:

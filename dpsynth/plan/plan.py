@@ -180,7 +180,6 @@ class Found:
 
     Attributes:
         plan: the plan made before, with the contribution bound that was found.
-        columns: the columns of the table, with the domains found so far.
         next_tier: True if the new plan is of the next tier; False if of the rest of the same one.
     """
 
@@ -194,16 +193,12 @@ class Plan:
     """The plan of a release, or of one tier of it.
 
     Attributes:
-        neighbours: relation and unit.
-        measure: the measure of losses.
         budget: the budget under the measure, rounded down.
-        noise: "gaussian" or "laplace".
         shares: the split in force.
         bound_price: the price of finding the contribution bound; 0 for a bound that is given.
         total_price: the price of the number of rows, the first but for rows of units; 0 if it is public.
         cutoff_price: the price of asking how many rows a given bound cuts off; 0 if it isn't asked.
         exam_price: the price of the exam, which is kept for it; 0 without one.
-        searches: the searches of domain discovery, with their prices.
         selection_delta: the part of the release's delta for partition selection.
         structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
@@ -215,9 +210,7 @@ class Plan:
         max_cells: largest number of cells of the model's junction tree that the strategy may use.
         model_cells: largest number of cells that the strategy can reach, at most ``max_cells``.
         merged_below: rows; values of a column with fewer rows, by noisy counts, are merged.
-        forecast: time and memory, roughly.
         tiers: the tiers of the release; one where there are no audiences. The last one is the whole release.
-        tier: the one that is planned.
         later: the part of the release's budget that is kept for later tiers.
         before: the plan of the tier before; None for the first tier.
         sampling: the sample of units that is asked; None if all are.

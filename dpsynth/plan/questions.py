@@ -64,7 +64,6 @@ class PlannedStatistic:
     better where in a bin it lies; but each has noise of its own, so that many add up to more.
 
     Attributes:
-        column: the column that they are of.
         by: the columns of the groups; () is all rows.
         levels: of quantiles, the parts of the rows below them, rising; () for a mean.
         price: the price of its sum or finer counts, under the plan's measure; 0 if bins alone measure it.
@@ -72,7 +71,6 @@ class PlannedStatistic:
             on average over the levels; in the column's unit, with rows spread evenly over bins and groups.
         by_counts: the same, by the counts of the bins alone.
         found: true if the column's bins are to be found: the half-widths are then parts of its range.
-        rows: the number of rows of the forecast, over all groups.
     """
 
     column: str
@@ -105,7 +103,6 @@ class GroupNoise:
     Attributes:
         cell: of a bin's count in a group.
         own: of a sum in a group for each step of its limit, or of a piece's count in a group.
-        groups: number of groups.
     """
 
     cell: float
@@ -135,7 +132,6 @@ class BinnedNumbers:
     """Knowledge of a column's numbers before its sums are measured.
 
     Attributes:
-        steps: the column's bins.
         centres: float64[bins], the expected number of each bin, in steps.
         counts: float64[bins], expected rows, none negative and some positive.
     """
@@ -188,9 +184,6 @@ def planned_statistics(
     The forecast is about a group of average size, whose rows are spread over the bins as those of the whole
     column are. In the middle of a bin of K pieces, the noise is that of the bins up to there, whose counts
     are measured beside, and of K/2 pieces, made to agree with the count of the bin.
-
-    Args:
-        asked: the columns, groups and levels that sums or finer counts could measure.
     """
     named = {column.name: column for column in columns}
     found = []
@@ -438,7 +431,12 @@ class Door(Protocol):
     ) -> int:
         """Index of a candidate whose estimate is far from the truth, by the exponential mechanism.
 
-        Scores are L1 distances in rows, less the penalties, times the weights (1 if left out).
+        Scores are L1 distances in rows, less the penalties, times the weights. A lost choice is made again
+        from the rest of the budget.
+
+        Args:
+            penalties: rows to take off each distance, at most 2^40; left out: none.
+            weights: whole numbers from 0 to 2^20; left out: all 1.
         """
         ...
 
@@ -455,7 +453,6 @@ class Door(Protocol):
         """Indices of several candidates, each chosen by ``choose`` at the price, none twice.
 
         Args:
-            most: largest number of choices.
             admissible: from the choices so far to the candidates, bool[candidates], that may come next;
                 choosing ends if there are none.
         """
@@ -483,8 +480,9 @@ class Door(Protocol):
     ) -> NDArray[np.int64]:
         """For each run the index of a cut near the median of the values in it, int64[runs].
 
-        A run [start, stop) has the values from cuts[start] to cuts[stop - 1]. Cuts are public and rise; no
-        two runs share a value. The price is that of all runs together.
+        A run [start, stop) has the values from cuts[start] to cuts[stop - 1]. Cuts are public and rise, and
+        the ends may be infinite; no two runs share a value, but two may share an end. The price is that of
+        all runs together.
         """
         ...
 

@@ -93,7 +93,6 @@ class Forecast:
         """The same with the part of so many rows in the first two figures.
 
         Args:
-            rows: their number.
             held: most bytes of coded rows that are held in memory.
             coded: bytes of all coded rows. What is beyond memory lies in a file and takes none of it.
         """
@@ -114,7 +113,6 @@ def bytes_of_row(sizes: Sequence[int | None], summed: int, *, person: bool) -> i
 
     Args:
         sizes: number of codes of each column; None if its domain is to be found, as its texts are numbered.
-        person: True if the unit is a person, whose code has eight bytes.
     """
     codes = sum(_NUMBER if size is None else np.min_scalar_type(size - 1).itemsize for size in sizes)
     return codes + _NUMBER * summed + 8 * person

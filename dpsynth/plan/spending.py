@@ -82,7 +82,6 @@ class Tier:
     """One audience's part of a release; the only one where there are no audiences.
 
     Attributes:
-        audience: the name of the audience; "" where there are none.
         place: its place among the tiers, from 0.
         epsilon, delta: the guarantee asked for, of all answers up to the end of the tier; delta is None
             under pure epsilon-DP.
@@ -107,7 +106,6 @@ def tiers_of(
 
     Args:
         promises: the guarantee of each audience, in rising order.
-        measure: the measure of losses, the same for all tiers.
         selection: the part of each delta for partition selection, which the first tier asks.
         sampling: the sample of units; the budget is then that of the release on the sample.
     """
@@ -133,10 +131,8 @@ def part_of(tiers: Sequence[Tier], place: int) -> Fraction:
 class Shares:
     """Shares of the budget by step; together at most 1.
 
-    The last step before the exam takes what is left but for the exam's share.
-
-    Attributes:
-        cutoff: for the rows that the contribution bound cuts off.
+    The last step before the exam takes what is left but for the exam's share; ``cutoff`` is for the rows that
+    the contribution bound cuts off.
     """
 
     one_way: Fraction
@@ -217,7 +213,6 @@ class PlannedSearch:
     """One search for a part of a column's domain.
 
     Attributes:
-        column: the column whose domain is to be found.
         find: "bounds", "quantiles", "tree", "values" or "prefixes".
         price: the most that all its questions may cost together, under the plan's measure.
         delta: the delta that all its questions may use together; 0 except for values.
@@ -275,9 +270,7 @@ class PlannedStep:
     Attributes:
         step: "cutoff", "domain: " and the kind of search, "one_way", "sums", "quantiles", "structure",
             "marginals" or "exam". If structure asks for choices and for noisy distances, each has an entry.
-        share: the step's share of the whole budget.
         questions: number of answers; for structure the largest number.
-        mechanism: the mechanism's name.
         sensitivity: in words, with its value.
         scale: sigma, b, or the divisor of the exponential mechanism's scores; in rows. If
             answers differ, the scale of an answer with an average share. For sums, times the limit of a row.
@@ -322,9 +315,6 @@ class Asked:
     """The questions beside those of the strategy and of the single columns.
 
     Attributes:
-        searches: the searches of domain discovery.
-        bound_price: the price of finding the contribution bound; 0 if it isn't asked for.
-        sums: number of sums.
         finer: number of finer counts, for quantiles.
         examined: number of distances of the exam.
         total_price: the price at which the number of rows was asked; None if this plan sets it.
@@ -352,8 +342,6 @@ class Spending:
     """A budget under a measure, and the terms on which it is spent.
 
     Attributes:
-        near: relation and unit.
-        noise: the noise of counts and distances.
         public: public marginals, which are not asked.
     """
 
@@ -485,9 +473,7 @@ class Spending:
         """A step at a price for all its questions.
 
         Args:
-            bought: the calibrated noise of an average question.
             error: expected absolute error of one number; None if it has no meaning.
-            charges: number of times that the noise is charged; the number of questions if left out.
         """
         share = float(price / self.budget)
         return PlannedStep(

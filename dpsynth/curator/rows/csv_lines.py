@@ -56,11 +56,7 @@ class BrokenRows:
 
 
 def line_blocks(stream: BinaryIO, form: FileForm, broken: BrokenRows) -> Iterator[bytes]:
-    """Blocks of whole lines in UTF-8; overlong lines are left out and counted.
-
-    Args:
-        stream: the file behind its header, as ``opening.opened`` gives it.
-    """
+    """Blocks of whole lines in UTF-8 of a file behind its header; overlong lines are left out and counted."""
     encoding = "utf-8" if form.encoding in WIDE else form.encoding
     for block in _whole_lines(stream, broken):
         yield _as_utf8(block, encoding, broken)
@@ -121,9 +117,6 @@ def sound_lines(blocks: Iterable[bytes], form: FileForm, broken: BrokenRows) -> 
 
     Lines with quotes where such a parser might run on into the next line are written anew, or left out and
     counted.
-
-    Args:
-        blocks: blocks of whole lines in UTF-8.
     """
     for block in blocks:
         if is_plain(block):
@@ -241,12 +234,7 @@ class Marks:
         return np.unique(np.concatenate([returns, self.odd, astray]))
 
     def _well_placed(self, opens: NDArray[np.bool_], separator: int) -> NDArray[np.bool_]:
-        """True for each quote that stands where RFC 4180 lets one open or close.
-
-        Args:
-            opens: True for the quotes that open, or repeat the one before them.
-            separator: the sign between cells.
-        """
+        """True for each quote that stands where RFC 4180 lets one open or close."""
         beside = _padded(self.data)[np.where(opens, self.quotes, self.quotes + 2)]
         ends_line = (beside == _LINE_FEED) | ((beside == _RETURN) & ~opens)
         return np.asarray(ends_line | (beside == separator) | (beside == _QUOTE))
@@ -279,7 +267,7 @@ LONGEST_ROW = 1 << 20
 
 
 def sound_records(blocks: Iterable[bytes], form: FileForm, width: int, broken: BrokenRows) -> Iterator[bytes]:
-    """Blocks of whole rows, each of which a parser of quotes reads to its own end.
+    """Blocks of whole rows of ``width`` cells, each of which a parser of quotes reads to its own end.
 
     A line with an odd number of quotes begins a row of several lines. The row ends at the next such line, if
     all quotes from the one to the other stand where RFC 4180 lets a quote open or close, and the row has at
@@ -298,10 +286,6 @@ def sound_records(blocks: Iterable[bytes], form: FileForm, width: int, broken: B
     take with it make a row of another number of cells than the header's, and one of them is a row of the
     right number by itself, it costs its own row there too. A file whose quotes can't be trusted is to be
     declared ``multiline: false``: then no line changes how another is read.
-
-    Args:
-        blocks: blocks of whole lines in UTF-8.
-        width: number of cells of a row.
     """
     begun = b""
     for read in chain(blocks, [b""]):

@@ -80,7 +80,6 @@ def reader_of(address: str, query: str) -> DatabaseReader:
 
     Args:
         address: a URL of SQLAlchemy's form, with its password.
-        query: one SELECT.
 
     Raises:
         ImportError: the driver isn't installed.
@@ -264,7 +263,6 @@ class DatabaseTable:
 
     Attributes:
         address: a URL of SQLAlchemy's form, with its password. Secret: it is never shown.
-        query: one SELECT.
         named: the words for the database in messages.
     """
 

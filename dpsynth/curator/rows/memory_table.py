@@ -204,11 +204,7 @@ def _cells(cells: pd.Series, *, by_cell: bool) -> pa.Array:
 
 
 def cells_of_objects(cells: NDArray[np.object_]) -> pa.Array:
-    """Python objects as cells of a type that can be written as text, each by its own type.
-
-    Args:
-        cells: object[rows], of any types.
-    """
+    """Python objects object[rows] as cells of a type that can be written as text, each by its own type."""
     kinds = set(map(type, cells)) - {type(None)}
     kind = _ARROW.get(next(iter(kinds))) if len(kinds) == 1 else None
     if kind is not None:
@@ -219,11 +215,7 @@ def cells_of_objects(cells: NDArray[np.object_]) -> pa.Array:
 
 
 def texts_of_objects(cells: NDArray[np.object_]) -> pa.StringArray:
-    """Texts of Python objects, each by its own type.
-
-    Args:
-        cells: object[rows], of any types.
-    """
+    """Texts of Python objects object[rows], each by its own type."""
     kinds = set(map(type, cells))
     if kinds <= {str, type(None)}:
         with suppress(UnicodeError):

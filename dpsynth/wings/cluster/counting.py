@@ -23,7 +23,6 @@ class Dask(Workers):
     """Workers on this machine, or of a scheduler that runs already, as ``engine.dask`` says."""
 
     def accept(self, inputs: Inputs) -> None:
-        """Check that they can be used; a scheduler that runs already is asked for its workers."""
         engine = _engine(inputs)
         missing = missing_extra()
         if missing is not None:
@@ -37,7 +36,6 @@ class Dask(Workers):
             workers_at(engine.scheduler, _certificates(engine)).close()
 
     def rows_of(self, inputs: Inputs, run: ReleaseRun, sample: UnitSample | None) -> UnboundedEngine:
-        """All rows of the release's slice and sample, coded."""
         plan, engine, private = inputs.plan, _engine(inputs), run.partial / "private"
         if engine.scheduler == LOCAL:
             workers, end = local_workers(private / "dask")

@@ -74,7 +74,6 @@ class DaskWorkers:
         return partial(_room, memory * self.processes // self.pieces)
 
     def each(self, make: Callable[[Any], object], parts: Parts) -> Parts:
-        """The outcome of a function for each part; see ``Workers``."""
         return self._mapped(self._task(make, len(parts)), parts)
 
     def regrouped(
@@ -83,7 +82,6 @@ class DaskWorkers:
         join: Callable[[Sequence[Any]], object],
         parts: Parts,
     ) -> Parts:
-        """Parts for all workers, each joined in order from its share of all parts; see ``Workers``."""
         number = self.pieces
         shares = self._mapped(self._task(partial(_split, split, number), len(parts)), parts)
         some = [self._mapped(partial(_one_of, place=place), shares) for place in range(number)]
@@ -210,7 +208,6 @@ def _done(action: Callable[..., object], wanted: Versions, threads: int, given: 
 
 
 def _one_of(shares: _Outcome, place: int) -> _Outcome:
-    """One of the values that a worker made of a part."""
     return shares if shares.error is not None else _Outcome(shares.value[place])  # type: ignore[index]
 
 

@@ -83,7 +83,6 @@ class Engine(ByThisProcess):
 
     @property
     def scheduler(self) -> str:
-        """The word local, or the address of a scheduler, where Dask counts."""
         assert self.dask is not None
         return self.dask
 

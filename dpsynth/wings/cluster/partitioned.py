@@ -187,9 +187,7 @@ class Piece(Protocol):
         """The place of its first row in the table, from 0."""
         ...
 
-    def batches(self) -> Iterable[Batch]:
-        """Its rows."""
-        ...
+    def batches(self) -> Iterable[Batch]: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -291,12 +289,10 @@ class PartitionedTable:
 
     @property
     def numbers_kept(self) -> frozenset[str]:
-        """Names of the columns whose numbers can be summed."""
         return self.summed - self.texts_kept if self.compression is None else frozenset()
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows after contribution bounding. Private unless the relation makes it public."""
         rows: int = self.workers.combined(attrgetter("rows"), sum, self.parts)
         return rows
 
@@ -321,7 +317,6 @@ class PartitionedTable:
         return found
 
     def coded(self, columns: Sequence[Column]) -> PartitionedTable:
-        """The same rows with codes for all columns, after all domains are found."""
         parts = self.workers.each(methodcaller("coded", tuple(columns)), self.parts)
         return replace(self, domain=domain_of(columns), parts=parts, texts_kept=frozenset())
 

@@ -122,7 +122,6 @@ class Aggregated:
 
     @property
     def max_cells(self) -> int:
-        """Largest number of cells of the model."""
         asked = self.spec.structure.max_model_mb
         return HELD_CELLS if asked is None else int(asked * 1_000_000 / _CELL_BYTES)
 

@@ -267,7 +267,6 @@ def _moved(cells: int, variance: float) -> float:
 
 
 def _weights(compiled: CompiledSpec) -> dict[Clique, float]:
-    """The weight of each pair that the workload holds."""
     workload, domain = compiled.workload, compiled.domain
     if len(domain.columns) < 2:
         return {}

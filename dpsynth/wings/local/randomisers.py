@@ -305,7 +305,6 @@ class UnaryEncoding:
         return 2 * ((self.cells + 7) // 8)
 
     def randomise(self, codes: Codes) -> list[Answer]:
-        """Randomised bits for each code."""
         found: list[Answer] = []
         batch = max(_BITS_A_BATCH // self.cells, 1)
         for start in range(0, codes.size, batch):

@@ -266,8 +266,6 @@ def _all_names(inputs: Inputs, occasion: Occasion) -> list[str]:
 
 
 class _Tallying:
-    """The tallies of a pass over the table."""
-
     def __init__(self, inputs: Inputs, occasion: Occasion, names: Sequence[str]) -> None:
         near = inputs.plan.neighbours
         self._near, self._part = near, occasion.part
@@ -285,7 +283,6 @@ class _Tallying:
         self._rows = self._outside = self._undated = self.headers = 0
 
     def add(self, read: Mapping[str, pa.StringArray]) -> None:
-        """Tally a batch of the reader."""
         batch = self._without_headers(dict(read))
         if self._part is not None:
             batch = self._within(batch, self._part)
@@ -336,7 +333,6 @@ class _Tallying:
         return {name: c.filter(inside) for name, c in batch.items()}
 
     def check(self, source: str, about_file: Sequence[Finding]) -> Check:
-        """The check after the last batch."""
         persons = self._counted_persons()
         findings = [*about_file, *self._about_period(), *_about_persons(persons), *self._units.findings()]
         for tally in self._columns:

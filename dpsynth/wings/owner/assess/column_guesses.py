@@ -162,7 +162,6 @@ class ColumnTexts:
 def _count_units(
     batches: Iterable[Mapping[str, pa.StringArray]], tallies: Mapping[str, _Tally], person: str
 ) -> None:
-    """Count the persons of each text: up to ``FEWEST_UNITS``, which is all that has to be known."""
     near, key = Neighbours("add_remove", person), secrets.token_bytes(32)
     for tally in tallies.values():
         tally.units = {text: set() for text in tally.counts}
@@ -198,7 +197,6 @@ class _Tally:
     _last: str | None = None
 
     def add(self, texts: pa.StringArray) -> None:
-        """Count a batch."""
         cells = _trimmed(texts)
         self.blanks += cells.null_count
         if len(cells):
@@ -244,7 +242,6 @@ class _Tally:
         return Texts(self.name, counts, self.whole, rows, self.repeats, kind)
 
     def guess(self) -> Guess:
-        """The likeliest declaration."""
         counts = dict(self.counts)
         markers = [text for text in _MARKERS if counts.pop(text, 0)]
         guess = self._of(counts)

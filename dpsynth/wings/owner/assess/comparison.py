@@ -307,7 +307,6 @@ class Correlation:
 
     @property
     def gap(self) -> float:
-        """The larger of the two differences; 0 where undefined."""
         pairs = ((self.real, self.synthetic), (self.real_by_rank, self.synthetic_by_rank))
         return max((abs(a - b) for a, b in pairs if a is not None and b is not None), default=0.0)
 
@@ -403,7 +402,6 @@ def _violations(layout: Layout, rule: str, real: CodedTable, synthetic: CodedTab
 
 
 def _rows_violating(rules: Rules, layout: Layout, table: CodedTable) -> int | None:
-    """Rows of a table that violate one rule."""
     if rules.ties:
         return _off_the_tie(rules.ties[0], layout, table)
     for turn in rules.turns:
@@ -416,7 +414,6 @@ def _rows_violating(rules: Rules, layout: Layout, table: CodedTable) -> int | No
 
 
 def _off_the_tie(tie: Tie, layout: Layout, table: CodedTable) -> int:
-    """Rows with both values of a tie, and another partner than the value has."""
     values = {c.name: len(c.codec.labels) for c in layout.columns}
     pair = (tie.left, tie.right)
     shape = tuple(table.sizes[name] for name in pair)
@@ -443,5 +440,4 @@ def _off_the_sum(rule: Sum, layout: Layout, table: CodedTable) -> int | None:
 
 
 def _or_null(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> pa.Array:
-    """Numbers as an Arrow array, null where there is none."""
     return pa.array(numbers, pa.float64(), mask=~np.isfinite(numbers))

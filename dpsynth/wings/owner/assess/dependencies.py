@@ -247,7 +247,6 @@ def _missing_together(columns: list[_Coded]) -> list[list[_Coded]]:
 
 
 def _of_groups(groups: list[list[_Coded]]) -> Iterator[Candidate]:
-    """Each column of a group with the first one."""
     for first, *others in groups:
         share = float(first.missing.mean())
         for other in others:

@@ -230,7 +230,6 @@ class _Problem:
         return _Problem(column, target in table.numbers and column.size > _FEW_VALUES, tuple(kept))
 
     def rows(self, table: CodedTable) -> _Rows:
-        """The rows that have the target."""
         name = self.column.name
         if self.regressed:
             y = table.numbers[name]
@@ -242,7 +241,6 @@ class _Problem:
         return _Rows(codes_of(table)[known][:, others], y[known])
 
     def trees(self) -> HistGradientBoostingRegressor | HistGradientBoostingClassifier:
-        """Boosted trees, not yet fitted."""
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
         kind = HistGradientBoostingRegressor if self.regressed else HistGradientBoostingClassifier

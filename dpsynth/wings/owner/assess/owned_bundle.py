@@ -98,7 +98,6 @@ class OwnedBundle:
 
     @property
     def part(self) -> Slice | None:
-        """The slice of the table that the release is about."""
         return None if self.facts.period is None else Slice.from_json(self.facts.period)
 
     @property
@@ -117,7 +116,6 @@ class OwnedBundle:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """The neighbour relation and the unit, with the contribution bound."""
         stated = self.facts.guarantee
         return neighbours_in_words(stated.neighbours, stated.unit, stated.rows_without_id or "left_out")
 

@@ -123,7 +123,6 @@ class _Totals:
     last: dict[str, str] = field(default_factory=dict)
 
     def add(self, batch: Mapping[str, pa.StringArray]) -> None:
-        """Count the rows of a batch."""
         texts = {name: pc.fill_null(pc.utf8_trim_whitespace(cells), "") for name, cells in batch.items()}
         rows = len(next(iter(texts.values())))
         if not rows:

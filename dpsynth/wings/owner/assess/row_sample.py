@@ -79,7 +79,6 @@ class ColumnTally:
         return self.missing + self.values + sum(m.cells for m in self.misread.values())
 
     def count(self, *readings: Reading) -> int:
-        """Number of cells of some readings that are not VALUE."""
         return sum(self.misread[r].cells for r in readings if r in self.misread)
 
     def add(self, cells: pa.StringArray) -> None:
