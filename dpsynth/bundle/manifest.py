@@ -386,7 +386,6 @@ class Manifest(Part):
 
     @staticmethod
     def of(publication: Publication, words: Words) -> Manifest:
-        """The manifest of a release whose files aren't listed yet."""
         cut = publication.cut
         too_low = "" if cut is None else cut.too_low
         here = publication.measured_together

@@ -152,7 +152,6 @@ def report_html(source: ReportSource) -> str:
 
 
 def _doubtful(judged: Sequence[Judgement]) -> list[Judgement]:
-    """The verdicts that aren't "use", the worst first."""
     found = [one for one in judged if one.verdict != USES[0]]
     return sorted(found, key=lambda one: one.rank, reverse=True)
 

@@ -218,7 +218,6 @@ class RowSource:
         return refined_rows(self.model, self.wanted, raked, rng, self.bounds, targets, effort)
 
     def table(self, number: int, rng: np.random.Generator) -> pa.Table:
-        """A whole table in memory, drawn as ``pieces`` are."""
         return pa.concat_tables(rows.table for rows in self.pieces(number, rng))
 
     def seeded(self, number: int, seed: int | None) -> pa.Table:

@@ -119,7 +119,6 @@ class Paths:
         return tuple(reversed(path[1:-1]))
 
     def _reached(self, start: str) -> dict[str, str]:
-        """For each column that a path leads to, the column before it."""
         before = {start: start}
         for name in (queue := [start]):
             for clique in self._holding.get(name, ()):

@@ -170,7 +170,6 @@ class CommandsOfAll(TyperGroup):
         return [*super().list_commands(ctx), *(name for wing in wings() for name in wing.commands)]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        """A command, imported now if a wing adds it."""
         if cmd_name not in self.commands:
             found = added("commands", cmd_name)
             if found is not None:

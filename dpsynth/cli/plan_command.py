@@ -231,7 +231,6 @@ def _measured_beforehand(facts: Facts) -> Iterator[str]:
 
 
 def _groups(facts: Facts) -> str:
-    """The guarantee of several units together, and under the other relation."""
     several = ", ".join(f"{group['units']}: {_promise(group, facts['delta'])}" for group in facts["groups"])
     other = facts["other_relation"]
     exchanged = (

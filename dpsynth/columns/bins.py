@@ -51,7 +51,7 @@ _FROM_ZERO = (-0.9, 5.0)
 _SMOOTH_FROM = 256
 
 
-"""StepNumbers from a bin's end after which the density hardly changes within a step."""
+"""Steps from a bin's end after which the density hardly changes within a step."""
 
 
 _FLATTEST = 1e-6

@@ -322,7 +322,6 @@ class Moment(Checked):
 
 
 def _read(kind: MomentKind, text: str) -> np.datetime64:
-    """A moment that was checked, in microseconds."""
     return np.datetime64(f"1970-01-01T{text}" if kind == "time" else text, "us")
 
 

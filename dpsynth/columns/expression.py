@@ -104,7 +104,6 @@ class Reader:
         self._spot = 0
 
     def step(self, *signs: str) -> str | None:
-        """Step over one of these signs or words, if it is the next token."""
         kind, token = self._peek()
         if kind in ("sign", "word") and token in signs:
             self._spot += 1
@@ -115,7 +114,6 @@ class Reader:
         return self._tokens[self._spot] if self._spot < len(self._tokens) else ("end", "the end")
 
     def wanted(self, what: str) -> ValueError:
-        """An error that names the next token, and what should stand in its place."""
         return ValueError(f"has {self._peek()[1]} where {what} should stand")
 
     def end(self) -> None:

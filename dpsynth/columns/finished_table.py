@@ -130,7 +130,6 @@ class CodedRows:
         return {name: np.concatenate([codes[name] for codes in pieces]) for name in pieces[0]}
 
     def pieces(self) -> Iterator[tuple[int, Coded]]:
-        """The rows in pieces: their number and their codes."""
         for piece in self._pieces:
             if not piece.rows or len(next(iter(piece.codes.values()))):
                 yield piece.rows, piece.codes

@@ -118,7 +118,6 @@ class Surrogates:
         return pa.int64() if not start and str(int(digits)) == digits else pa.string()
 
     def values(self, rows: int) -> pa.Array:
-        """So many distinct identifiers."""
         start, digits = self._parts
         numbers = pa.array(np.arange(int(digits), int(digits) + rows))
         if self.arrow_type == pa.int64():

@@ -122,7 +122,6 @@ class Layout:
         return codes
 
     def found(self, codecs: Mapping[str, Codec]) -> Layout:
-        """The same layout with found codecs instead of the provisional ones."""
         return Layout(
             tuple(
                 replace(part, codec=codecs[part.name], search=None)

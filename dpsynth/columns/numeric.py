@@ -344,7 +344,6 @@ class _NumericColumn(Modelled):
 
 
 def _stand_in(search: NumberSearch) -> NumericCodec:
-    """A stand-in codec with the most bins that the search may find."""
     *starts, last = map(float, range(search.bins + 1))
     return NumericCodec(
         (*starts, last - 0.5 if search.integer else last), search.decimals, search.integer, search.form

@@ -75,7 +75,6 @@ class Section(BaseModel):
 
     @classmethod
     def known(cls, values: object) -> dict[str, object]:
-        """A mapping whose keys are all known; others are refused."""
         known = list(cls.model_fields)
         if not isinstance(values, dict):
             found = "has no value" if values is None else "must be a mapping of keys to values"
@@ -108,7 +107,6 @@ class Checked(ABC):
         """JSON Schema of the allowed values."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Validate by ``check`` alone, whatever the annotated type."""
         return core_schema.no_info_plain_validator_function(self.check)
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:

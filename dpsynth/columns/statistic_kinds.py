@@ -300,7 +300,6 @@ class Model(Asked):
 
     @property
     def numbers(self) -> Clique:
-        """The target of a linear regression."""
         return (self.target,) if self.model == "linear" else ()
 
 

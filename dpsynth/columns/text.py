@@ -103,7 +103,6 @@ def alphabets(pattern: str) -> Alphabets:
 
 
 def _item(pattern: str, spot: int) -> tuple[str, int]:
-    """The characters of the item at a spot, and the start of the next item."""
     letter = pattern[spot]
     if letter == "[":
         return _class(pattern, spot + 1)
@@ -301,7 +300,7 @@ class Levels(Checked):
 
 
 class TextColumn(Modelled):
-    r"""Codes of a pattern. Their first characters are modelled; the rest is drawn at random."""
+    """Codes of a pattern. Their first characters are modelled; the rest is drawn at random."""
 
     type: Literal["text"] = Field(description="Kind of column.")
     pattern: Annotated[str, Text("a pattern such as [0-9]{5}")] | None = Field(

@@ -249,7 +249,6 @@ class Workload:
         return float(self._of_ways((min(a, b)[0], max(a, b)[0]), a[1] or b[1]) / self._mean)
 
     def _of_list(self, held: frozenset[str]) -> Fraction:
-        """Weight of the listed marginals that hold a clique."""
         return sum((own for clique, own in self._listed if held <= clique), Fraction(0))
 
 

@@ -46,7 +46,6 @@ class CompiledSpec:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Columns that are read from the table and modelled."""
         return self.layout.columns
 
     @property

@@ -461,7 +461,6 @@ class OfWing(Checked):
         return {}
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        """The description of the wing's type."""
         if self._adapter is None:
             return {}
         if self._optional:

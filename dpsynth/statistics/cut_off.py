@@ -1,4 +1,4 @@
-r"""The share of the rows that the contribution bound cuts off, by noisy numbers of units by their rows.
+"""The share of the rows that the contribution bound cuts off, by noisy numbers of units by their rows.
 
 Invariant: a pure function of answers and public facts.
 """

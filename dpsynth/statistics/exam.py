@@ -161,7 +161,6 @@ class Exam:
 
     @cached_property
     def _limits(self) -> tuple[Numbers, Numbers]:
-        """Limits of each error. An upper one is never below the noise's own reach."""
         wide = self.reach
         return np.clip(self.raw - wide, 0.0, 1.0), np.clip(np.maximum(self.raw, 0.0) + wide, 0.0, 1.0)
 

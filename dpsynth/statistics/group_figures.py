@@ -64,7 +64,6 @@ class Group:
 
     @property
     def cut(self) -> bool:
-        """True if the condition cuts through cells of the group."""
         return bool((self.least != self.most).any())
 
     @property

@@ -235,7 +235,6 @@ class FinerQuantiles:
 
     @cached_property
     def _cells(self) -> Numbers:
-        """Estimated rows of each piece, float64[groups, pieces]."""
         pieces = self.measured.values.reshape(-1, len(self._bin)).astype(np.float64)
         marginal = self.direct.marginal(self.measured.clique)
         bins = marginal.reshape(-1, marginal.shape[-1])[:, : self._steps.bins]
@@ -244,7 +243,6 @@ class FinerQuantiles:
         return np.asarray(pieces + missing[:, self._bin])
 
     def _reach(self, weights: Numbers) -> float:
-        """1.96 standard deviations of a weighted sum of a group's pieces."""
         shared, own = self._variances
         kept = self._trusted * np.bincount(self._bin, weights, self._steps.bins) / self._number
         pieces = weights - kept[self._bin]

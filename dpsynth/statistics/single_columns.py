@@ -315,7 +315,6 @@ class _Look:
         yield from certain or self._questions()
 
     def _beyond_expected(self) -> Iterator[DataWarning]:
-        """The codes that have more cells than is expected of them."""
         for key, code in self._takers.items():
             if key not in self.expected:
                 continue

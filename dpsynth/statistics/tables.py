@@ -98,12 +98,10 @@ class StatisticTable:
 
     @property
     def counts_rows(self) -> bool:
-        """True if its figures grow with the number of rows: counts and sums."""
         return self.kind in _OF_ROWS
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """Names of the columns of ``table`` that hold labels."""
         return tuple(self.table.column_names[: self.table.column_names.index("estimate")])
 
 

@@ -1,4 +1,4 @@
-r"""The verdict of a release on itself: each column and each pair to be used, with care, or not.
+"""The verdict of a release on itself: each column and each pair to be used, with care, or not.
 
 Everything in it follows from public facts: noisy counts, the finished synthetic table, and the exam.
 

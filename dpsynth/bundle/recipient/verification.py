@@ -122,7 +122,6 @@ def _event(mechanism: Mechanism) -> RecordedEvent:
 
 
 def _costs(mechanisms: Sequence[Mechanism], events: Sequence[RecordedEvent]) -> Iterator[str]:
-    """Mechanisms whose stated cost is not that of their parameters."""
     for number, (mechanism, event) in enumerate(zip(mechanisms, events, strict=True)):
         costs = {
             "epsilon": None if event.epsilon is None else float_up(event.epsilon),

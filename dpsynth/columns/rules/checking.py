@@ -113,7 +113,6 @@ class Checks:
         return value.cast(values[turn.target].type)
 
     def outside(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
-        """Rows in which a sum lies outside of its own cell, bool[rows]."""
         found = np.zeros(self._rows(summed), dtype=np.bool_)
         for target in self.rules.sums:
             cells, own = self.columns[target].codec.cell_values, codes[target]
@@ -269,7 +268,6 @@ def _only(checks: Checks, numbers: Collection[int]) -> Checks:
 
 
 def _components(rules: Rules) -> Iterator[tuple[int, ...]]:
-    """Connected components of the rules: numbers of rules that share columns."""
     numbers = [number for number in range(len(rules.written)) if rules.columns(number)]
     for part in connected(numbers, rules.columns):
         yield tuple(sorted(part))

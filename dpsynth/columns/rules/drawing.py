@@ -427,7 +427,6 @@ class Tied:
 
     @cached_property
     def partners(self) -> tuple[tuple[Tie, Codes], ...]:
-        """The partner of each cell, by tie."""
         checks = self.checks
         return partners_of(checks.rules, checks.layout, checks.grids, self.marginal)
 

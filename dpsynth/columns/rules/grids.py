@@ -329,7 +329,6 @@ class Obedience:
 
     @cached_property
     def components(self) -> tuple[tuple[Part, ...], ...]:
-        """Rules that share columns, directly or through other rules."""
         parts = [part for part in self.parts if part.columns]
         return tuple(map(tuple, connected(parts, lambda part: part.columns)))
 

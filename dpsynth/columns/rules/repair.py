@@ -103,7 +103,6 @@ class RuleRepairs:
 
     @property
     def shares_changed(self) -> Mapping[str, float]:
-        """For each column the share of rows that rules changed."""
         return {c: changed / max(self.rows, 1) for c, changed in self.changed.items()}
 
 
@@ -356,7 +355,6 @@ class _Aims:
 
     @property
     def loss(self) -> float:
-        """L, in squared rows times weight."""
         found = 0.0
         for pair in dict.fromkeys(p for pairs in self.pairs.values() for p in pairs):
             for level in pair.levels:
@@ -527,7 +525,6 @@ class _Repair:
         *,
         worth: bool = False,
     ) -> None:
-        """Take the cells of donors where these are better."""
         aims, columns = self.aims, self.columns
         tried = self.rng.choice(donors, (rows.size, _DONORS))
         theirs = {c: aims.codes[c][tried] for c in columns}
@@ -545,7 +542,6 @@ class _Repair:
             new[c][better] = theirs[c][better, which[better]]
 
     def _refined(self, good: Codes) -> None:
-        """Moves of rows that obey, while they lower L."""
         aims, columns = self.aims, self.columns
         a_row = sum(len(aims.pairs[c]) * aims.sizes[c] + len(aims.groups[c]) for c in columns)
         a_row += _DONORS * sum(len(aims.pairs[c]) + 1 for c in columns)
