@@ -191,7 +191,6 @@ class DomainQuestions(PrivacyFilter):
         return texts.each(lambda cells: codec.encode(column.values_of(cells)))
 
     def _held(self, column: Column, known: Iterable[str]) -> dict[str, int]:
-        """Number of units of each value that some unit holds and that may be selected. Private."""
         public = frozenset(known)
 
         def may_be_selected(cells: pa.StringArray) -> NDArray[np.bool_]:

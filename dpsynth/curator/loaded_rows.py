@@ -92,7 +92,6 @@ class LoadedRows:
 
     @property
     def rows(self) -> int:
-        """Number of rows. Private."""
         held = [*self.codes.values(), *(t.index for t in self.texts.values())]
         return len(held[0]) if held else 0
 

@@ -107,7 +107,6 @@ def person_codes(ids: pa.Array, key: bytes) -> Person:
 
 
 def _whole_number(person: str) -> int | None:
-    """The value of a canonical id that is a whole number of at most 18 digits."""
     if not is_number(person):
         return None
     number = NUMBERS.create_decimal(person)

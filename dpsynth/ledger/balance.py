@@ -516,7 +516,6 @@ class Runway:
 
     @property
     def last(self) -> date | None:
-        """The date of the last release that fits; None where none fits, or where it has no date."""
         return self.due[self.fits - 1] if 0 < self.fits <= len(self.due) else None
 
     @property

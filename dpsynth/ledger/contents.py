@@ -293,7 +293,6 @@ class _Account:
     changed: UnitChange | None = None
 
     def change_unit(self, change: UnitChange) -> None:
-        """Count all releases for another unit from now on."""
         unfinished = next((r.release_id for r in self.releases.values() if r.state == "reserved"), None)
         if unfinished is not None:
             raise MalformedContent(f"changes the unit while release {unfinished} is under way")

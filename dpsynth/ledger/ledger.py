@@ -260,7 +260,6 @@ class Sessions:
         return Reading(self._store.name, list(rows), book.copy(), connection)
 
     def against_head(self, rows: Sequence[Row]) -> list[str]:
-        """The contradictions between the head file and the rows, in words."""
         if self._head is None or not (rows or self._head.exists()):
             return []
         try:

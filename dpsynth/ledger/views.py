@@ -289,7 +289,6 @@ def unit_change_in_words(account: Balance) -> tuple[str, ...]:
 
 
 def _together(account: Balance, earlier: tuple[ReleaseEntry, ...], change: UnitChange) -> str:
-    """The loss of some releases together under a number of rows: ``ε = 4, δ = 1e-6``."""
     found = tuple(replace(entry, changed=change) for entry in earlier)
     if any(entry.cost_of_unit is None for entry in found):
         return "no bound that says anything"

@@ -414,8 +414,6 @@ class BeliefPropagation:
 
     @staticmethod
     def _add_product(target: Floats, left: Floats, right: Floats) -> None:
-        """Add a product to a target; overwrites ``left``."""
-
         def work(half: slice) -> None:
             for begin in range(half.start, half.stop, _BLOCK):
                 block = slice(begin, min(begin + _BLOCK, half.stop))

@@ -184,7 +184,6 @@ def denoised_answers(answers: Iterable[Observation], known: Mapping[Clique, Deno
 
 
 def _plain(answer: Observation) -> bool:
-    """True for a release's own noisy counts of several columns together."""
     noisy = answer.summed is None and answer.noise != "none"
     return noisy and isinstance(answer, Measurement) and len(answer.clique) > 1
 

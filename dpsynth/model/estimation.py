@@ -88,7 +88,6 @@ class Likelihood:
         return self._consistency.project(multipliers * self.variances) / self.variances
 
     def _over_scopes(self, vector: Array, base: Sequence[Array]) -> list[Floats]:
-        """Potentials: each scope's base plus the vector's parts for its answers."""
         found = list(base)
         for home, part in zip(self._home, self.split(vector), strict=True):
             found[home] = found[home] + part
@@ -210,7 +209,6 @@ class DualPath:
             self.start(*solved[-1][:2])
 
     def _converge(self, share: float) -> bool:
-        """Newton steps until the distance is below a share of the loss; True if that was reached."""
         for _ in range(_MOST_STEPS):
             if self.distance <= max(share * self.loss, _ENOUGH):
                 return True
@@ -390,7 +388,6 @@ def _initial_multipliers(likelihood: Likelihood, start: Fit, path: float) -> Arr
 
 
 def _noisy_again(model: MarkovRandomField, measurement: Observation, rng: np.random.Generator) -> Observation:
-    """A measurement with the model's marginal for the truth, and fresh noise."""
     if measurement.noise == "none":
         return measurement
     truth, spread = model.marginal(measurement.clique), np.sqrt(measurement.variances)

@@ -145,7 +145,6 @@ class Expansion:
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _spread(self, column: str, rows: Array) -> Array:
-        """Rows of each group, spread over its values, float64[groups, values]."""
         counts, variance = self._counts(column)
         numbers = self.numbers.get(column, 0)
         empty = np.zeros(counts.size, dtype=np.bool_)

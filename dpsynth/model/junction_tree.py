@@ -134,7 +134,6 @@ def _walked(
     roots: Iterable[int],
     rank: Callable[[int], Any],
 ) -> JunctionTree:
-    """The tree of linked cliques, depth first, by rank, from each root that no earlier one reaches."""
     walked: list[Clique] = []
     edges: list[Edge] = []
     met: set[int] = set()

@@ -188,8 +188,6 @@ class _Source:
 
 
 class _Layout:
-    """Positions of all shared sums, in the order of targets and their subsets."""
-
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
         holders = Counter(s for t in targets if t.alike or _unlike(t) for s in _agreed(t.clique))
         self.sources: list[_Source] = []

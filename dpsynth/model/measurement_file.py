@@ -98,7 +98,6 @@ def measurement_table(
 def _batch(
     number: int, measurement: OwnAnswer, cells: Mapping[str, range], all_labels: pa.StringArray
 ) -> pa.RecordBatch:
-    """The cells of one measurement; ``cells`` are the places of each column's labels among all labels."""
     clique, values = measurement.clique, measurement.values.ravel()
     rows, axes = len(values), len(clique)
     shape = tuple(len(cells[name]) for name in clique)

@@ -199,7 +199,6 @@ def _missing(
     rows: int,
     rng: np.random.Generator,
 ) -> dict[str, Codes] | None:
-    """The public columns of the missing rows; None if the marginals allow no such rows."""
     found: dict[str, Codes] = {}
     for clique, counts in zip(known.cliques, wanted, strict=True):
         have = np.bincount(

@@ -208,7 +208,6 @@ class TableCounts:
 
 
 def _within(domain: Domain, pairs: Iterable[Clique], first: Sequence[Clique]) -> tuple[Clique, ...]:
-    """The first pairs and those of fewest cells, within the bound on cells."""
     found, cells = list(first), sum(map(domain.cells, first))
     given = {frozenset(pair) for pair in first}
     for pair in sorted(pairs, key=domain.cells):

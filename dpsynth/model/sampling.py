@@ -226,7 +226,6 @@ def _completed(
     fixed: Mapping[str, Codes],
     rng: np.random.Generator,
 ) -> dict[str, Codes]:
-    """Rows with all columns, given int64[pieces] codes of fixed columns and the piece of each row."""
     messages = completion.messages(fixed)
     drawn = {column: codes[which] for column, codes in fixed.items()}
     try:
@@ -251,7 +250,6 @@ def _extension(
     incoming: Sequence[Message],
     rng: np.random.Generator,
 ) -> dict[str, Codes]:
-    """The columns of a clique that are not drawn yet, given those that are and the evidence below it."""
     domain, clique = model.tree.domain, model.tree.cliques[index]
     known, new = tuple(c for c in clique if c in drawn), tuple(c for c in clique if c not in drawn)
     table = model.beliefs[index].transpose([clique.index(c) for c in (*known, *new)])

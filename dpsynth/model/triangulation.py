@@ -154,8 +154,6 @@ class RandomTies:
 
 
 class _Graph:
-    """The graph of the columns that are left, cells around each, and ranks by a rule, in an elimination."""
-
     def __init__(self, graph: Mapping[int, int], inside: int, sizes: Sizes, rule: Rule) -> None:
         self._inside, self._sizes, self._rank = inside, sizes, rule.rank
         self._filling, self._by_cells = rule.counts != "none", rule.counts == "cells"
@@ -186,7 +184,6 @@ class _Graph:
         return missing
 
     def join(self, column: int, near: int) -> None:
-        """Join the neighbours of a column that was taken out, and rank anew what this changes."""
         adjacent, around, places = self.adjacent, self.around, self._sizes.places
         bit = 1 << column
         self._inside ^= bit

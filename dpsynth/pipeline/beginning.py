@@ -169,7 +169,6 @@ def _new(
     now: datetime,
     tell: Tell,
 ) -> _Begun:
-    """A new release with a new journal; its source is accepted if the ledger would take the release."""
     occasion, folder = occasion_of(inputs.spec, now, request.period), request.outputs / inputs.spec.release
     release_id, holder = _new_id(now), secrets.token_hex(16)
     if request.rehearsal:
@@ -194,7 +193,6 @@ def _new(
 def _check_new(
     inputs: Inputs, known: Reading, occasion: Occasion, release_id: str, folder: Path, *, opens: bool = True
 ) -> list[str]:
-    """Accept the source of a release that the ledger would take; what its owner may not expect of it."""
     wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
     hints = list(known.hints(wanted, folder))
     if known.foreseen(wanted) is not None:

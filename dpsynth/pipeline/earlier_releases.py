@@ -103,7 +103,6 @@ class Reused:
 
     @property
     def before(self) -> tuple[EarlierRelease, ...]:
-        """The releases about earlier periods."""
         return tuple(r for r in self.releases if r.periods)
 
     @property
@@ -273,7 +272,6 @@ def _digest(path: Path) -> str:
 
 
 def _checked(path: Path) -> str:
-    """The checksum of a file, which agrees with its bundle's manifest."""
     digest = _digest(path)
     try:
         listed = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))

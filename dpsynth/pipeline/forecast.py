@@ -281,7 +281,6 @@ def _ledger(
 
 
 def _next_part(period: Period, spec: Spec, now: datetime, released: list[str]) -> Slice:
-    """The slice of the next release; if values name the slices, a value without a release."""
     if period.every == "value":
         return Slice(period.column, "?" * (LONGEST_LABEL + 1))
     present = occasion_of(spec, now)

@@ -195,7 +195,6 @@ def sampled_units(spec: Spec) -> SampledUnits | None:
 def _modelled(
     compiled: CompiledSpec, fitted: FittedModel, rng: np.random.Generator
 ) -> MarkovRandomField | TableCounts:
-    """The marginals of tables by the model; those of a refined table where answers lie beside the tree."""
     if not fitted.measured.beside:
         return fitted.model
     rows = max(round(fitted.model.total), LEAST_ROWS)

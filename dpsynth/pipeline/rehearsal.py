@@ -187,7 +187,6 @@ def made_up_table(inputs: Inputs, occasion: Occasion, rows: int, rng: np.random.
 
 
 def _declared(column: Column) -> Column:
-    """A column whose domain is known: the public ends, or stand-ins, where it is to be found."""
     search = column.search
     if isinstance(search, NumberSearch) and search.low is not None and search.high is not None:
         edges = (search.low, search.high + search.integer / 2)

@@ -292,7 +292,6 @@ class ReleaseRun:
 
     @property
     def reused(self) -> Reused | None:
-        """The releases whose answers are evidence; None if the config asks for none."""
         return Reused.from_journal(self.journal.header["reused"])
 
     @property
@@ -303,7 +302,6 @@ class ReleaseRun:
 
     @property
     def public_sha256(self) -> str | None:
-        """SHA-256 of the public table that is evidence; None without one."""
         found = self.journal.header.get("public")
         return None if found is None else str(found)
 

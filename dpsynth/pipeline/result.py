@@ -174,7 +174,6 @@ class Release:
         )
 
     def _figures(self, table: pa.Table) -> pd.DataFrame:
-        """A table of figures as a frame; in pandas its types are the usual ones."""
         return table.to_pandas() if self.library == "pandas" else frame_of(table, self.library)
 
     def _statistic(self, found: StatisticTable) -> pd.DataFrame:
@@ -236,7 +235,6 @@ class Release:
         return "\n".join([title, *lines, *(f"  Warning: {warning.sentence}" for warning in self.warnings)])
 
     def _repr_html_(self) -> str:
-        """The same as a table of a notebook."""
         rows = [*self._facts.items(), *(("Warning", warning.sentence) for warning in self.warnings)]
         cells = "".join(
             f'<tr><th style="text-align:left">{escape(name)}</th>'

@@ -150,7 +150,6 @@ def showing(step: str, unit: str = "") -> Iterator[Advance]:
 
 @contextmanager
 def _displayed(step: str, unit: str, tell: Advance) -> Iterator[Advance]:
-    """A step with its bar, where there is a terminal; an advance that moves it, and tells the watchers."""
     if not (_shown.get() and sys.stderr.isatty()):
         yield tell
         return

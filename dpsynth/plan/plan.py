@@ -96,7 +96,6 @@ def exam_of(domain: Domain, statistics: Sequence[Clique]) -> tuple[Examined, ...
 
 
 def _pairs(domain: Domain) -> list[Clique]:
-    """The pairs of fewest cells, in table order; of pairs alike, the first ones."""
     names, sizes = domain.columns, np.array(domain.shape(domain.columns), dtype=np.float64)
     first, second = np.triu_indices(len(names), 1)
     cells = sizes[first] * sizes[second]
@@ -194,13 +193,11 @@ class Plan:
 
     Attributes:
         budget: the budget under the measure, rounded down.
-        shares: the split in force.
         bound_price: the price of finding the contribution bound; 0 for a bound that is given.
         total_price: the price of the number of rows, the first but for rows of units; 0 if it is public.
         cutoff_price: the price of asking how many rows a given bound cuts off; 0 if it isn't asked.
         exam_price: the price of the exam, which is kept for it; 0 without one.
         selection_delta: the part of the release's delta for partition selection.
-        structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
         own: the means, sums and quantiles that questions of their own could measure.
         outlined: the expected questions of the strategy.
@@ -212,7 +209,6 @@ class Plan:
         merged_below: rows; values of a column with fewer rows, by noisy counts, are merged.
         tiers: the tiers of the release; one where there are no audiences. The last one is the whole release.
         later: the part of the release's budget that is kept for later tiers.
-        before: the plan of the tier before; None for the first tier.
         sampling: the sample of units that is asked; None if all are.
         one_way: the weights by which the single columns that are asked for share their step.
         cost: the cost of all tiers, which a ledger reserves.
@@ -277,7 +273,6 @@ class Plan:
         return (best_pieces(bins, noise, asked.levels) if asked.levels else best_centring(bins, noise))[0]
 
     def to_json(self) -> dict[str, object]:
-        """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
         tier, measure = self.tier, self.measure
         delta = None if tier.asked_delta is None else tier.asked_delta - self.selection_delta
         return {
@@ -536,7 +531,6 @@ def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
 
 
 def _shares(compiled: CompiledSpec, outlined: StrategyOutline, own: int, exam: Sequence[Examined]) -> Shares:
-    """The split in force: that of the config, or the default for so many own questions and an exam."""
     spec, columns = compiled.spec, compiled.columns
     split, given = spec.privacy.split, spec.privacy.exam
     examined = (EXAM_SHARE if given is None else Fraction(given)) if exam else Fraction(0)

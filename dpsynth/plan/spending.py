@@ -161,7 +161,6 @@ class StrategyOutline:
         errors: largest number of noisy distances.
         cliques: expected number of measured cliques.
         cells: largest number of cells of the model, before the bound of the plan.
-        shares: default split of the budget.
         distance_share: the part of the structure step's budget for noisy distances, if the strategy asks
             for choices too.
     """
@@ -293,7 +292,6 @@ class PlannedStep:
     events: tuple[tuple[RecordedEvent, int], ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The step as plain JSON values, without its events, whose parameters stand beside them."""
         return {key: value for key, value in asdict(replace(self, events=())).items() if key != "events"}
 
 
@@ -455,7 +453,6 @@ class Spending:
             yield self._step("structure", price * distances, errors, noise, noise.expected_error)
 
     def _exam(self, share: Fraction, number: int) -> Iterator[PlannedStep]:
-        """The noisy distances of the finished table: one question for all of them."""
         if number:
             price = self.budget * share
             noise = self.bought.distances(price, number)

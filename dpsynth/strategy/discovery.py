@@ -368,12 +368,10 @@ def tree_cuts(
 
 
 def _depth(width: int) -> int:
-    """Number of halvings until each value of a bin is a bin."""
     return 0 if width == 1 else 1 + _depth(-(-width // PARTS))
 
 
 def _clipped(counted: NoisyHistogram, ends: Ends) -> NoisyHistogram:
-    """The bins that begin between two ends; rows beyond them are taken for noise."""
     starts = counted.cuts[:-1]
     inside = (starts >= ends[0]) & ((starts < ends[1]) | (counted.cuts[1:] == ends[1] + 1))
     cuts = np.append(starts[inside], ends[1] + 1)
@@ -396,7 +394,6 @@ def _with_steps(cuts: Cuts, end: int) -> Cuts:
 
 
 def _merged(counted: NoisyHistogram, bins: int) -> Cuts:
-    """The cuts that remain when neighbours are merged."""
     cuts, n, v = counted.cuts, np.maximum(counted.rows, 0.0), counted.variances
     rows, width = max(n.sum(), 1.0), float(cuts[-1] - cuts[0])
     while n.size > 1:

@@ -108,7 +108,6 @@ def added_distance(clique: Clique, distances: Mapping[Clique, int]) -> int:
 
 
 def _by_choices(door: Door, problem: Problem) -> list[Clique]:
-    """Wanted pairs, then pairs chosen one by one at equal prices, among those that fit into the tree."""
     domain, columns = problem.domain, len(problem.domain.columns)
     wanted = list(problem.wanted)
     pairs = [c for c in _asked(problem.workload) if len(c) == 2 and c not in wanted]

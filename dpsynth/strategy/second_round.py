@@ -244,7 +244,6 @@ def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, fl
 
 
 def _small_triples(problem: Problem) -> list[Clique]:
-    """The small triples that may be measured; in tables of many columns most are within blocks."""
     return _triples(problem, SMALL_OF, range(1, MOST_CELLS + 1))
 
 
@@ -264,7 +263,6 @@ def _triples(problem: Problem, most_columns: int, cells: range) -> list[Clique]:
 
 
 def _estimates(problem: Problem, model: MarkovRandomField, selection: Selection) -> RakedEstimates:
-    """Estimates of triples: those of the tree's model, raked to all pairs that were measured."""
     inside = posteriors(selection.held, problem.start.model)
     known = Wanted.of(model, {}, inside=inside, beside=selection.not_held)
     return RakedEstimates(model, known.counts)
@@ -280,7 +278,6 @@ def _strongest(estimates: RakedEstimates, triples: Sequence[Clique]) -> list[Cli
         strength[pair] = float(np.abs(apart).sum())
 
     def weakest_two(triple: Clique) -> float:
-        """Strength of the second strongest pair."""
         return sorted(strength[pair] for pair in combinations(triple, 2))[1]
 
     return sorted(triples, key=lambda triple: -weakest_two(triple))[:MOST_TRIPLES]

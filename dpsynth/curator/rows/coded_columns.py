@@ -116,7 +116,6 @@ class CodedColumns:
         self._arrays[name], self._used[name] = np.zeros(0, held.dtype), 0
 
     def array(self, name: Hashable) -> Array:
-        """A whole column, which is given up."""
         held, used, file = self._arrays.pop(name), self._used.pop(name), self._files.pop(name, None)
         if file is None:
             held.resize(used, refcheck=False)

@@ -196,7 +196,6 @@ class Marks:
 
     @cached_property
     def lone_returns(self) -> NDArray[np.intp]:
-        """Positions of carriage returns without a line feed behind them."""
         returns = np.flatnonzero(self.data == _RETURN)
         if not len(returns):
             return returns
