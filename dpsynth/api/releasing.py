@@ -295,7 +295,6 @@ def _journal(outputs: Path, release_id: str) -> Path:
 
 
 def _paused(paused: Paused, ledger: Ledger, request: Request) -> Paused:
-    """The pause of a release, with the ways to go on from Python."""
     # The address of a server may hold a password.
     url = ledger.url if ledger.url.startswith("sqlite") else "URL"
     named = {"url": url} | ({} if ledger.head is None else {"head": ledger.head})
@@ -315,7 +314,6 @@ def _paused(paused: Paused, ledger: Ledger, request: Request) -> Paused:
 
 
 def _tell_of_the_ledger(ledger: Ledger, tell: Callable[[str], None]) -> None:
-    """Say once where spending is recorded, if nobody has said where."""
     if "url" in ledger.model_fields_set:
         return
     file = Path.cwd() / ledger.url.removeprefix("sqlite:///")

@@ -50,7 +50,6 @@ class TierAnswers:
 
     @property
     def answered(self) -> Answered:
-        """The answers as evidence about the same rows."""
         return Answered((), self.answers, self.compression)
 
 

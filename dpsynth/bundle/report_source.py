@@ -361,7 +361,6 @@ def one_way_view(statistic: StatisticTable, column: ShownColumn, made: Sequence[
 
 
 def _has_tail(rows: Sequence[Row], most: float) -> bool:
-    """True if a bar of usual height would hardly be seen beside the largest one."""
     positive = [e for row in rows if (e := _number(row, "estimate") or 0.0) > 0.0]
     return bool(positive) and most > _TAIL * median(positive)
 

@@ -208,9 +208,7 @@ class RowFile(Protocol):
     @property
     def names(self) -> Sequence[str]: ...
 
-    def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None:
-        """Write rows after those that are there; codes of columns from which they were made spare work."""
-        ...
+    def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None: ...
 
     def close(self) -> None: ...
 
@@ -326,7 +324,6 @@ class TableWriter:
 
     @property
     def written(self) -> TableFiles:
-        """The files, after they are closed."""
         return TableFiles(tuple(name for file in self._files for name in file.names), self._rows)
 
     def __enter__(self) -> Self:
@@ -347,7 +344,6 @@ class SyntheticTable:
     Attributes:
         rows, columns: their numbers.
         coded: its codes.
-        files: its files; without names if it was published before.
         generator: the generator as it was before the rows were drawn.
         piece: all rows, if they are one piece.
         repairs: the rows that broke rules as they were drawn, and what was changed so that all obey.

@@ -168,7 +168,6 @@ class RowSource:
         return tied.repaired(codes, rng) if self.rules.written else (codes, RuleRepairs())
 
     def _makers(self, tied: Tied, sizes: Sequence[int], seed: int) -> Iterator[Make]:
-        """The makers of the codes of each piece; any thread may call them."""
         first = -(-DISTINCT // sizes[0])
         again = max(sum(size == sizes[0] for size in sizes) - first, 0)
         drawn = [*sizes[:first], *sizes[first + again :]]
@@ -191,7 +190,6 @@ class RowSource:
         return {column.name: codes[column.name].astype(column.code_type) for column in self.layout.columns}
 
     def _piece(self, tied: Tied, made: Made, before: int, rng: np.random.Generator) -> DrawnRows:
-        """Refined rows decoded, whose identifiers follow those of ``before`` rows."""
         plain, (refined, repairs) = not self.rules.written, made
         codes: dict[str, Codes] = {}
         for column in self.layout.columns:
@@ -259,7 +257,6 @@ class RowSource:
 
 
 def _kept(counts: NDArray[np.float64], clique: Clique, allowed: Allowed) -> NDArray[np.float64]:
-    """The counts of a clique's allowed cells, and 0 elsewhere."""
     masks = [allowed.get(c, np.ones(size, np.bool_)) for c, size in zip(clique, counts.shape, strict=True)]
     return counts * reduce(np.logical_and.outer, masks)
 

@@ -383,7 +383,6 @@ def _holds_step(unit: str, step: str | None) -> bool:
 
 
 def _parts_suit(parts: tuple[str, ...], unit: str) -> None:
-    """Refuse parts that follow from the unit, or that cut across it."""
     for part in parts:
         if unit not in FINER[part]:
             across = part == "month" and unit == "week"

@@ -348,7 +348,6 @@ def _missing_labels(missing: MissingCells) -> tuple[str, ...]:
 
 
 def _check_values(missing: MissingCells, values: tuple[str | int, ...]) -> None:
-    """Refuse a value that means missing, or has the label of missing cells."""
     texts = tuple(map(str, values))
     check_texts(missing, texts, "values")
     for i, text in enumerate(texts):

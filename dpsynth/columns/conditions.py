@@ -290,7 +290,6 @@ class _Cells:
         return arithmetic(name, parts, ranges)
 
     def _computed(self, formula: Expression, roots: tuple[str, ...]) -> Possible:
-        """Values of a formula over columns whose cells are single values."""
         sizes = [self._columns[name].size for name in roots]
         rows = prod(sizes)
         grid = np.indices(sizes).reshape(len(roots), rows)

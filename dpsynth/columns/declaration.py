@@ -285,7 +285,6 @@ class Modelled(Section):
         default: object
 
     def codec(self) -> Codec:
-        """The codec of the values, or a stand-in for one that is to be found."""
         raise NotImplementedError
 
     def search(self) -> Search | None:

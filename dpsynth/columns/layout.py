@@ -205,7 +205,6 @@ class Layout:
         return {part.name: part for part in self.parts if isinstance(part, Derived)}
 
     def roots(self, formula: Expression) -> tuple[str, ...]:
-        """The modelled columns that decide a formula, in the order of their mention."""
         found: dict[str, None] = {}
         for name in references(formula):
             derived = self._derived.get(name)

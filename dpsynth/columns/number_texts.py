@@ -105,7 +105,6 @@ class NumberFormat:
 
     @property
     def facts(self) -> dict[str, object]:
-        """The differences from plain notation, for the public schema."""
         return {key: value for key, value in asdict(self).items() if value != getattr(PLAIN, key)}
 
     @property

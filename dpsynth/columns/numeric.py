@@ -306,7 +306,6 @@ class _NumericColumn(Modelled):
         )
 
     def _edges_checked(self) -> None:
-        """Refuse keys that contradict bins that grow, or a search for the column's ends or edges."""
         if self.edges == "log":
             if self.bounds is not None:
                 raise refused("must not be log with bounds: private; use tree, or give min and max", "edges")

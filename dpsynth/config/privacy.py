@@ -359,7 +359,6 @@ class Privacy(Section):
         return self._share("cutoff")
 
     def _share(self, step: str) -> Decimal | None:
-        """The share of a step beside the others; None for the plan's."""
         if self.split is None or (getattr(self.split, step) is None and not self.split.whole):
             return None
         return getattr(self.split, step) or Decimal(0)

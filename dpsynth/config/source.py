@@ -498,7 +498,6 @@ class Engine(Section):
 
     @property
     def in_this_process(self) -> Engine:
-        """The same memory, with this process as the one that counts."""
         return Engine(memory=self.memory) if self.by_workers else self
 
     @property

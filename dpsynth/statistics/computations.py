@@ -230,7 +230,6 @@ class Figures:
         interval: what the interval of each row claims.
         basis: what the figures rest on; one for all rows, or one a row.
         measured: true if they don't rest on the model.
-        more: further figures by name.
     """
 
     estimate: Numbers

@@ -59,7 +59,6 @@ class Kept:
 
     @classmethod
     def of(cls, answers: Sequence[Observation]) -> Kept:
-        """The rows kept, by the total and the one-way marginals of a release."""
         noisy = [answer.noise for answer in answers if answer.noise != "none"]
         error = error_of_total(answers)
         return cls(estimated_total(answers), noisy[0] if error else "none", error)
@@ -153,7 +152,6 @@ class CutOff:
 
     @cached_property
     def _limits(self) -> tuple[Numbers, Numbers]:
-        """Limits of the share of rows that are cut off, for each T that is tried."""
         least, most = map(self._above, self._ends(self._tried))
         weights = np.concatenate([least, -most])
         lengths = np.sqrt(np.square(weights).sum(axis=1))

@@ -54,7 +54,6 @@ class OfAllRows:
 
     @property
     def limits(self) -> str:
-        """The claim of the counts of the sample, which holds with the error of sampling too."""
         return self.counted.limits
 
     @property

@@ -96,7 +96,6 @@ class Judgement:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Sorts by verdict, then by error, the worst last."""
         return USES.index(self.verdict), self.error or 0.0
 
 

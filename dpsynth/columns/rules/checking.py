@@ -70,7 +70,6 @@ class Checks:
 
     @cached_property
     def undecided(self) -> tuple[str, ...]:
-        """Columns whose values within a cell decide if a rule is obeyed."""
         found: dict[str, None] = {}
         for condition, _ in self.by_value:
             found |= dict.fromkeys(self.rules.names(condition.formula))

@@ -432,7 +432,6 @@ class Tied:
 
     @cached_property
     def pins(self) -> Mapping[str, pa.Array]:
-        """The one value of each cell, for columns that are tied."""
         columns = self.checks.columns
         return {
             name: columns[name].decode(np.arange(columns[name].size), self.rng)

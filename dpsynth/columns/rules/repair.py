@@ -285,7 +285,6 @@ class _Aims:
     def _groups_of(
         self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]
     ) -> Iterator[tuple[_Pair, NDArray[np.int64]]]:
-        """Pairs of some columns, with the flat index of the groups that rows have in each."""
         shape = np.broadcast_shapes(*(codes[c].shape for c in columns))
         wide = (slice(None),) + (None,) * (len(shape) - 1)
         coarse = {c: self.groups[c][codes[c]] for c in columns}
@@ -466,7 +465,6 @@ class _Repair:
         return columns_of(self.parts)
 
     def run(self, broken: Codes) -> None:
-        """Repair rows that break a rule, then refine the table among rows that obey."""
         rows = len(next(iter(self.aims.codes.values())))
         obeys = np.ones(rows, dtype=np.bool_)
         obeys[broken] = False
