@@ -404,6 +404,13 @@ class Spec(Section):
                 "of them are totals is not. Take totals out of the table"
             )
             raise refused(words, "source", "totals")
+        if self.source.chooses_rows and self.privacy.neighbours == "replace_one":
+            words = (
+                "has WHERE, and with neighbours: replace_one the number of rows is public: so would be how "
+                "many rows pass it. Use neighbours: add_remove. Or, if it is public which rows pass, state "
+                "so with source.row_by_row: true"
+            )
+            raise refused(words, "source", "query")
         unrepeated(self.constraints, "constraints")
         for pair in check_rules(self.constraints, layout).pairs:
             _countable(pair, columns, "constraints")

@@ -401,6 +401,14 @@ class Source(TableFile):
     def in_database(self) -> bool:
         return self.query is not None
 
+    @property
+    def chooses_rows(self) -> bool:
+        """True if a row's cells may decide whether the query has it, and nobody has stated that they don't.
+
+        A row that is exchanged may then come or go, which only add_remove hides.
+        """
+        return bool(self.query and re.search(r"(?i)\bwhere\b", self.query)) and not self.row_by_row
+
     def doubt(self, address: str) -> str | None:
         """The reason why the query needs a statement of ``row_by_row``; None if it has or needs none.
 

@@ -6,12 +6,13 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 import dpsynth
-from dpsynth.config import Spec
+from dpsynth.config import Spec, from_mapping
 from dpsynth.config import source as queries
 from dpsynth.config.source import Source, doubt_of
 from dpsynth.errors import ConfigError
@@ -156,6 +157,31 @@ def test_the_refusal_says_what_to_do_and_a_statement_goes_by() -> None:
     assert Source.model_validate({**given, "row_by_row": True}).doubt("sqlite:///a.db") is None
     with pytest.raises(ValueError, match=r"is about source\.query"):
         Source.model_validate({"path": "a.csv", "row_by_row": True})
+
+
+@pytest.mark.parametrize(
+    ("where", "neighbours", "stated", "refused"),
+    [
+        (" WHERE sex = 'F'", "replace_one", False, True),
+        (" WHERE sex = 'F'", "replace_one", True, False),
+        (" WHERE sex = 'F'", "add_remove", False, False),
+        ("", "replace_one", False, False),
+    ],
+)
+def test_how_many_rows_pass_a_condition_is_not_public(
+    where: str, neighbours: str, stated: bool, refused: bool
+) -> None:
+    """One row of the table, exchanged, would change the number of rows, which replace_one publishes."""
+    source = {"url": "sqlite:///a.db", "query": f"SELECT sex FROM t{where}", "row_by_row": stated}
+    config = {
+        "release": "r",
+        "source": source,
+        "privacy": {"epsilon": 1, "neighbours": neighbours},
+        "ledger": {"dataset": "d"},
+        "columns": {"sex": {"type": "category", "values": ["F", "M"]}},
+    }
+    with pytest.raises(ConfigError, match="how many rows pass it") if refused else nullcontext():
+        from_mapping(config)
 
 
 def test_the_parser_is_imported_for_queries_alone() -> None:

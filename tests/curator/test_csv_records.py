@@ -112,7 +112,20 @@ def test_a_row_of_several_lines_has_so_many_bytes_and_no_more(read, monkeypatch)
             cell = "x" + "\n" * (bytes_ - len('1,"x",3\n'))
             found = read(f'a,b,c\n1,"{cell}",3\n4,5,6\n')
             kept = [("1", cell, "3"), ("4", "5", "6")]
-            assert found == (kept if bytes_ == 100 else [("4", "5", "6"), MISSING, MISSING]), (block, bytes_)
+            assert found == (kept if bytes_ == 100 else [("4", "5", "6"), MISSING]), (block, bytes_)
+
+
+# Beyond the last limit the lines of a cell would be anybody's rows.
+@pytest.mark.parametrize(("lines", "rows"), [(10, 2), (90, 2), (200, 202)])
+def test_a_long_quoted_row_whose_lines_look_like_rows_is_one_broken_row(read, monkeypatch, lines, rows):
+    monkeypatch.setattr(csv_lines, "LONGEST_ROW", 50)
+    monkeypatch.setattr(csv_lines, "LONGEST_LINE", 600)
+    for block in (20, 1 << 20):
+        monkeypatch.setattr(csv_lines, "BLOCK", block)
+        cell = "".join(f"{i % 10},7,7\n" for i in range(lines))
+        found = read(f'a,b,c\n1,"{cell}",3\n4,5,6\n')
+        assert len(found) == rows and ("4", "5", "6") in found, block
+        assert found.count(MISSING) == (1 if rows == 2 else rows - 1 - (lines - 1)), block
 
 
 def test_a_file_of_open_quotes_takes_no_longer_than_its_lines(read):

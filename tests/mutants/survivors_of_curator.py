@@ -149,7 +149,7 @@ ONE_BY_ONE: dict[tuple[str, str, int], str] = {
     ("_Rows._sound_beginning", "several & (too_long | (cells != self._width)) ->", 0): LINE_BY_LINE,
     (
         "_Rows._end_of_row",
-        "len(self._block) - start <= LONGEST_ROW ->",
+        "len(self._block) - start <= LONGEST_LINE ->",
         0,
     ): "A row that goes on is longer than that, so that its line is broken either way.",
     ("Curator.__init__", "super().__init__(terms, journal) -> pass", 0): CELL,

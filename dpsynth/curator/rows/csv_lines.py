@@ -262,7 +262,7 @@ def written(cells: list[str], separator: str) -> bytes:
 
 
 LONGEST_ROW = 1 << 20
-"""Most bytes of a row of several lines."""
+"""Most bytes of a row of several lines that is read; a longer one, up to ``LONGEST_LINE``, is broken."""
 
 
 def sound_records(blocks: Iterable[bytes], form: FileForm, width: int, broken: BrokenRows) -> Iterator[bytes]:
@@ -270,18 +270,20 @@ def sound_records(blocks: Iterable[bytes], form: FileForm, width: int, broken: B
 
     A line with an odd number of quotes begins a row of several lines. The row ends at the next such line, if
     all quotes from the one to the other stand where RFC 4180 lets a quote open or close, and the row has at
-    most ``LONGEST_ROW`` bytes. Every other line is read by itself, by the rule of ``sound_lines``.
+    most ``LONGEST_LINE`` bytes. Every other line is read by itself, by the rule of ``sound_lines``.
 
     **Rows that software has quoted.** In a file whose rows are all quoted by RFC 4180, have the header's
-    number of cells, and have at most ``LONGEST_ROW`` bytes where they have several lines, each row is read as
-    one row, whatever its cells hold: a series of rows so quoted can be cut in one way only. So a row that
-    comes, goes or changes moves one row.
+    number of cells, and have at most ``LONGEST_LINE`` bytes where they have several lines, each row is one
+    row, whatever its cells hold: a series of rows so quoted can be cut in one way only. So a row that comes,
+    goes or changes moves one row. If it has more than ``LONGEST_ROW`` bytes, it is a broken one. The lines of
+    a row of more than ``LONGEST_LINE`` bytes are taken for rows: to look further for the end of an open quote
+    would need more memory, and to leave out all that follows would let one stray quote take a whole file.
 
     **Rows with a broken quote.** An open quote is closed by the next quote in the lines after it. In a row
     quoted by RFC 4180 that is the quote that begins a cell, and behind it comes that cell's text; so the
     standard is broken, and the line with the open quote is one broken row, alone. Only if that cell begins
     with a separator, a line break or a quote may the line go on. So a broken quote costs its own row, but for
-    such cells, and but for a second broken quote within ``LONGEST_ROW`` bytes. If the lines that it would
+    such cells, and but for a second broken quote within ``LONGEST_LINE`` bytes. If the lines that it would
     take with it make a row of another number of cells than the header's, and one of them is a row of the
     right number by itself, it costs its own row there too. A file whose quotes can't be trusted is to be
     declared ``multiline: false``: then no line changes how another is read.
@@ -330,10 +332,12 @@ class _Rows:
             done = bounds[end]
             if end == line + 1:
                 pieces.append(line_alone(self._block[start:done], self._form, broken))
-            elif self._cells(line, end) == self._width:
-                pieces.append(self._block[start:done])
-            else:
+            elif self._cells(line, end) != self._width:
                 broken.uneven += 1
+            elif done - start > LONGEST_ROW:
+                broken.overlong += 1
+            else:
+                pieces.append(self._block[start:done])
         return b"".join([*pieces, self._block[done:]]), len(self._block)
 
     def _sound_beginning(self) -> int:
@@ -369,12 +373,12 @@ class _Rows:
             return line + 1
         start = self._marks.bounds[line]
         if at + 1 == len(odd):
-            waits = not self._last and len(self._block) - start <= LONGEST_ROW
+            waits = not self._last and len(self._block) - start <= LONGEST_LINE
             return None if waits else line + 1
         end = int(odd[at + 1]) + 1
         row = self._between(line, end)
         if (
-            len(row.data) > LONGEST_ROW
+            len(row.data) > LONGEST_LINE
             or not row.in_turn(self._separator)
             or len(row.outside(row.lone_returns))
         ):
