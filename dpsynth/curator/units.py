@@ -10,7 +10,7 @@ A person here is all rows with one id, in any spelling: two spellings of one id 
 with k rows each. People who share an id, or whose rows have none and are taken ``together``, are one person.
 When one of several people with one id comes or goes, the random choice among their rows may change in up to
 k rows, as if one person were exchanged: under add_remove that is two steps, so each of them is protected as
-two persons are (``accounting.neighbours.group_amount``). Rows without an id that are ``left_out`` change
+two persons are (``accounting.composition.group_amount``). Rows without an id that are ``left_out`` change
 nothing. Somebody with several ids in the table counts as several persons.
 
 Rows are grouped by parts of the persons' codes, which are spread evenly, so the memory that it takes doesn't
