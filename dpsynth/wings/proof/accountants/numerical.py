@@ -6,8 +6,9 @@ neighbours are easier to distinguish, whatever the question was. So both hold wh
 earlier answers, if all scales of noise were fixed before the first (Mironov 2017; Zhu, Dong and Wang 2022).
 The pairs, for privacy loss distributions:
 
-1. Gaussian noise: normal laws at distance mu, and a factor on delta, by the proof in ``measures.continuous_variance``. The
-   factor goes with the delta of everything, as the other laws multiply both sides in its step 3.
+1. Gaussian noise: normal laws at distance mu, and a factor on delta, by the proof in
+   ``measures.continuous_variance``. The factor goes with the delta of everything, as the other
+   laws multiply both sides in its step 3.
 2. Laplace noise of L1 sensitivity l: the noise, and the noise moved by l in a single cell. Moving several
    cells by a little each is a walk of as many steps. Of log-concave noise the trade-off functions for s
    and for t chain to that for s + t (Dong, Roth and Su 2022, on group privacy), so no walk ends further than
