@@ -105,7 +105,7 @@ class FakeDoor:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all was spent but for what rounding left."""
+        """True if all was spent but for the rest that rounding leaves."""
         return 0 <= self.remaining < self.budget / 10**12
 
     @property

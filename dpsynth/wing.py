@@ -57,13 +57,13 @@ def wings() -> tuple[Wing, ...]:
 
 
 def at(address: str) -> object:
-    """What an address names, imported now."""
+    """The object that an address names, imported now."""
     module, _, name = address.partition(":")
     return getattr(import_module(module), name)
 
 
 def added(kind: Literal["commands", "functions", "points"], name: str) -> tuple[object, Wing] | None:
-    """What a wing adds under a name, imported now, and the wing; None if none does."""
+    """The object that a wing adds under a name, imported now, and the wing; None if none does."""
     wing = next((wing for wing in wings() if name in getattr(wing, kind)), None)
     return None if wing is None else (at(getattr(wing, kind)[name]), wing)
 
@@ -84,12 +84,12 @@ class Point(Generic[T]):
     wing: str = ""
 
     def filled(self) -> T | None:
-        """What fills it; None without the wing."""
+        """The object that fills it; None without the wing."""
         found = added("points", self.name)
         return None if found is None else cast(T, found[0])
 
     def needed(self, by: str) -> T:
-        """What fills it.
+        """The object that fills it.
 
         Args:
             by: what needs it, as the beginning of a sentence.

@@ -630,7 +630,7 @@ def check_format(values: Facts, folder: Path) -> None:
 
 
 def schema_faults(values: Facts) -> list[str]:
-    """What of a manifest's values its schema doesn't allow, each a place and a reason."""
+    """The values of a manifest that its schema doesn't allow, each as a place and a reason."""
     try:
         Manifest.of_values(values)
     except ValidationError as error:

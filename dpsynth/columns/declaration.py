@@ -10,6 +10,7 @@ next configuration they cost nothing, and all releases have the same cells.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -284,8 +285,8 @@ class Modelled(Section):
         missing: MissingCells
         default: object
 
-    def codec(self) -> Codec:
-        raise NotImplementedError
+    @abstractmethod
+    def codec(self) -> Codec: ...
 
     def search(self) -> Search | None:
         return None

@@ -26,7 +26,6 @@ from dpsynth.model import (
     Bounds,
     Fit,
     FitOptions,
-    LeastSquares,
     MarkovRandomField,
     TableCounts,
     Wanted,
@@ -75,7 +74,7 @@ class FittedModel:
     wanted: Wanted
     zeros: Zeros
     densities: Densities
-    direct: LeastSquares
+    direct: Unbiased
 
     @property
     def rows(self) -> int:
@@ -104,10 +103,20 @@ def fit_model(compiled: CompiledSpec, layout: Layout, max_cells: int, measured: 
     )
 
 
-def spread_over_values(compiled: CompiledSpec, layout: Layout, measured: Measured, fit: Fit) -> FittedModel:
-    """The model of values that follows from a model of groups."""
+def spread_over_values(
+    compiled: CompiledSpec,
+    layout: Layout,
+    measured: Measured,
+    fit: Fit,
+    unbiased: Unbiased | None = None,
+) -> FittedModel:
+    """The model of values that follows from a model of groups.
+
+    Args:
+        unbiased: estimates from the answers alone; left out, least squares of all answers.
+    """
     expansion, selection, answers = measured.expansion, measured.selection, measured.answers
-    direct = measured.direct(compiled.public_marginals)
+    direct = unbiased or measured.direct(compiled.public_marginals)
     counts = pooled_counts((*answers.own, *answers.combined))
     densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
     model = raked(expansion.model(fit.model), compiled.public_marginals)
@@ -153,17 +162,12 @@ def tabulate(
     fitted: FittedModel,
     rng: np.random.Generator,
     exam: Exam | None = None,
-    unbiased: Unbiased | None = None,
 ) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them.
 
     Answers about other periods don't count as measured.
-
-    Args:
-        unbiased: estimates from the answers alone; left out, least squares of all answers.
     """
-    requests, measured = compiled.spec.publish.statistics, fitted.measured
-    direct = unbiased or fitted.direct
+    requests, measured, direct = compiled.spec.publish.statistics, fitted.measured, fitted.direct
     distances = {} if exam is None else exam.by_columns
     modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
     cliques = [clique for r in modelled for clique in r.cliques if not direct.covers(clique)]

@@ -406,7 +406,7 @@ def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
 _LONGEST = 1 << 24
 
 CHECKED_VIEWS: Point[Callable[[OpenedBundle], tuple[list[str], list[Fault]]]] = Point("checked views")
-"""What was found to be right of the views of a bundle, and faults, each a file and a sentence."""
+"""Facts about the views of a bundle that hold, and faults, each a file and a sentence."""
 
 
 @dataclass(frozen=True)

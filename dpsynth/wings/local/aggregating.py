@@ -78,11 +78,11 @@ def aggregate(
     measured = step(Step.HOLD_ANSWERS, hold, collected)
     compiled, layout = collected.compiled, collected.compiled.layout
     fit = step(Step.FIT, fit_model, compiled, layout, collected.max_cells, measured)
-    fitted = step(Step.SPREAD, spread_over_values, compiled, layout, measured, fit)
+    fitted = step(Step.SPREAD, spread_over_values, compiled, layout, measured, fit, collected.answers)
     place = step(Step.BEGIN_BUNDLE, begun, spec, outputs)
     drawn = step(Step.SAMPLE, sample_rows, compiled, fitted, place.partial / "public", rng)
     verdict = step(Step.JUDGE, judge, compiled, fitted, drawn)
-    statistics = step(Step.TABULATE, tabulate, compiled, fitted, rng, unbiased=collected.answers)
+    statistics = step(Step.TABULATE, tabulate, compiled, fitted, rng)
     synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee, verdict=verdict)
     step(Step.WRITE, write_local, collected, place, synthesis)
     step(Step.ENTER, enter, collected, place)

@@ -86,7 +86,7 @@ def croissant_text(manifest: Manifest) -> str:
 
 
 CATALOGUES: Mapping[str, Callable[[Manifest], str]] = {"croissant.json": croissant_text}
-"""What this wing adds to a bundle for catalogues of data."""
+"""The files of a bundle for catalogues of data, by name."""
 
 
 def _described(facts: Facts) -> str:
