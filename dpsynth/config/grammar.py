@@ -593,7 +593,7 @@ class Spec(Section):
                 "public_marginals",
             )
         method = METHODS[self.structure.method]
-        if not method.measures and public.columns == columns.keys():
+        if public.columns == columns.keys() and (len(columns) == 1 or not method.measures):
             words = f"covers every column, so structure.method {method.name} has nothing to ask"
             raise refused(words, "public_marginals")
 

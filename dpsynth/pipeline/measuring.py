@@ -51,6 +51,7 @@ from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.strategy.discovery import contribution_bound, discover, noise_per_row
+from dpsynth.strategy.independent import Independent
 from dpsynth.strategy.public_table import with_public_relations
 from dpsynth.strategy.strategy import Problem, Selection
 from dpsynth.wing import Point
@@ -472,7 +473,8 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     public = answers.evidence.public_joint(expansion, independent.model)
     door = stage.curator.grouped(compression) if compression.groups else stage.curator
     problem, believed = with_public_relations(door, problem, independent, public)
-    selection = inputs.strategy.select(door, problem)
+    strategy = inputs.strategy if stage.plan.outlined.cliques else Independent()
+    selection = strategy.select(door, problem)
     measured = selection.held
     held = [m.clique for m in (*measured, *answers.public_joint)]
     earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], capacity)

@@ -159,7 +159,8 @@ class StrategyOutline:
             cliques.
         choices: largest number of private choices by the exponential mechanism.
         errors: largest number of noisy distances.
-        cliques: expected number of measured cliques.
+        cliques: expected number of measured cliques; 0 if the single columns have the whole budget, as in a
+            table of one column. Then the strategy isn't asked to select.
         cells: largest number of cells of the model, before the bound of the plan.
         distance_share: the part of the structure step's budget for noisy distances, if the strategy asks
             for choices too.

@@ -30,7 +30,7 @@ from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Fit, Triangulation
 from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
-from dpsynth.strategy.allocation import measure_all, penalty, whole_weights
+from dpsynth.strategy.allocation import penalty, whole_weights
 from dpsynth.strategy.candidates import closure, fitting, most_cells, overlap
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
@@ -100,10 +100,10 @@ class Aim:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
-        """The number of rounds if no price ever has to grow; a single column is measured once more."""
+        """The number of rounds if no price ever has to grow; 0 for a single column."""
         rounds = most_rounds(measure, len(sizes))
         cells = most_cells(sizes.values())
-        cliques = max(rounds // 2 + len(wanted), 1)
+        cliques = rounds // 2 + len(wanted)
         return StrategyOutline(max(rounds, 1), rounds, 0, cliques, cells, SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
@@ -117,8 +117,6 @@ def _in_rounds(door: Door, problem: Problem) -> Selection:
     domain, total, wanted = problem.domain, door.remaining, problem.wanted
     columns = len(domain.columns)
     rounds = most_rounds(door.measure, columns)
-    if not rounds:
-        return measure_all(door, problem, ())
     run = Run(door, problem, closure(problem.workload, MOST_CANDIDATES), problem.start)
     if wanted and run.measure(
         wanted, (total - problem.structure) * Fraction(len(wanted), len(wanted) + columns)

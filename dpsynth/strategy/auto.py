@@ -216,7 +216,7 @@ class Auto:
             rounds=2 if later else 1,
             choices=0 if every else picked,
             errors=first + later,
-            cliques=max(1, len(wanted), min(comb(columns, 2), int(MEASURED_A_COLUMN * columns))),
+            cliques=max(len(wanted), min(comb(columns, 2), int(MEASURED_A_COLUMN * columns))),
             cells=most_cells(sizes.values()),
             shares=_shares(sizes, measure),
             distance_share=TOLD * (1 - LATER) + LATER if later else TOLD,

@@ -58,7 +58,7 @@ class MaximumSpanningTree:
         # A tree of edges to the largest column has the most cells.
         cells = max(descending[0] * sum(descending[1:]), sum(descending))
         chosen = edges - len(wanted)
-        return StrategyOutline(1, max(chosen, 0), 0, max(edges, 1), cells, _SHARES)
+        return StrategyOutline(1, max(chosen, 0), 0, edges, cells, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """Lines 3 to 9."""

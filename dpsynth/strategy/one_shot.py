@@ -54,7 +54,7 @@ class OneShot:
     ) -> StrategyOutline:
         """One question about all distances, or some choices; about as many cliques as choices."""
         columns, most = len(sizes), most_cells(sizes.values())
-        cliques = len(wanted) + _CHOICES_A_COLUMN * columns
+        cliques = len(wanted) + _CHOICES_A_COLUMN * columns if columns > 1 else 0
         if noise_named(noise).by_l2:
             asked = _asked(Workload(tuple(sizes)))
             return StrategyOutline(1, 0, len(asked), cliques, most, _SHARES)

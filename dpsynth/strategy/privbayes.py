@@ -85,7 +85,7 @@ class PrivBayes:
     ) -> StrategyOutline:
         """A choice for each column but the first; each family is measured twice."""
         children = len(sizes) - 1
-        cliques = max(2 * children + len(wanted), 1)
+        cliques = 2 * children + len(wanted)
         cells = most_cells(sizes.values())
         return StrategyOutline(children + 1, children, 0, cliques, cells, _SHARES)
 
@@ -94,13 +94,12 @@ class PrivBayes:
         children = len(domain.columns) - 1
         known: list[tuple[Clique, Measurement | None]] = []
         capacity = Capacity(domain, problem.wanted, problem.max_cells, problem.given)
-        if children > 0:
-            budget = (door.remaining - problem.structure) / children
-            error = door.cell_error(budget)
-            useful = problem.start.model.total / (THETA * error)
-            most = degree(domain.shape(domain.columns), useful)
-            network = [min(domain.columns, key=lambda c: domain.sizes[c])]
-            fit = problem.start
+        budget = (door.remaining - problem.structure) / children
+        error = door.cell_error(budget)
+        useful = problem.start.model.total / (THETA * error)
+        most = degree(domain.shape(domain.columns), useful)
+        network = [min(domain.columns, key=lambda c: domain.sizes[c])]
+        fit = problem.start
         for _ in range(children):
             possible = families(domain, network, most, useful)
             allowed = [family for family in possible if capacity.fits(family)]

@@ -113,6 +113,8 @@ class Strategy(Outline, Protocol):
     def select(self, door: Door, problem: Problem) -> Selection:
         """The cliques that it decides to measure, with their answers; the last step takes all that remains.
 
+        It is asked only where its outline announces cliques: so there are two columns at least.
+
         Whatever the noise, no clique is asked for that would make the junction tree larger than
         ``max_cells``, except single columns and wanted pairs.
         """

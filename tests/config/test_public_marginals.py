@@ -136,7 +136,7 @@ def test_rules_and_known_counts_are_not_promised_together(load_with):
         load_with(SEX + "constraints: [\"age < 15 implies sex == 'F'\"]\n")
 
 
-def test_with_all_columns_known_there_must_be_something_to_choose(load_with):
+def test_with_all_columns_known_there_must_be_something_to_choose(load_text, load_with):
     incomes = [start / 100 for start in growing_starts(0, 100_000, 32)]
     listed = {"age": range(111), "sex": "FM", "income": incomes, "member": ("true", "false")}
     known = ", ".join(
@@ -146,3 +146,6 @@ def test_with_all_columns_known_there_must_be_something_to_choose(load_with):
     load_with(f"public_marginals: [{known}]\n")
     with pytest.raises(ConfigError, match="nothing to ask"):
         load_with(f"public_marginals: [{known}]\nstructure: independent\n")
+    alone = "source: {path: t.csv}\nprivacy: {epsilon: 1}\ncolumns: {sex: {type: category, values: [F, M]}}\n"
+    with pytest.raises(ConfigError, match="nothing to ask"):
+        load_text(alone + "public_marginals: [{columns: [sex], shares: {F: 1, M: 1}}]\n")

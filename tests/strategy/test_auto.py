@@ -240,15 +240,6 @@ def test_columns_of_one_place_are_in_no_clique_but_a_wanted_one():
         assert set(wanted) <= set(found.cliques) and door.exhausted
 
 
-def test_a_table_of_one_column_has_it_measured_again():
-    said = AUTO.outline({"a": 5}, (), ZCDP, "gaussian")
-    assert (said.choices, said.errors, said.cliques, said.cells) == (0, 0, 1, 5)
-    door = ready(Domain({"a": 5}), 100, 1)
-    problem = problem_of(door, one_way=door.budget * said.shares.one_way, structure=Fraction(0))
-    found = AUTO.select(door, problem)
-    assert found.cliques == () and [m.clique for m in found.singles] == [("a",)] and door.exhausted
-
-
 def test_columns_that_get_alike_little_because_they_are_many_are_measured_again_all_the_same():
     class Asked(FakeDoor):
         def singles(self, columns, allowance, weights=()):
