@@ -15,6 +15,7 @@ import pytest
 from typer.main import get_command
 
 from dpsynth.cli.app import app
+from dpsynth.wing import LISTED
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -102,6 +103,12 @@ def test_the_table_of_rooms_is_that_of_the_import_contracts_and_of_the_folders()
     table = told(section("The rooms"))
     assert table == layers()
     assert set().union(*table) == rooms()
+
+
+def test_the_table_of_wings_is_their_listing_and_that_of_the_folders() -> None:
+    named = re.findall(r"^\| `(\w+)` \| ", section("The rooms"), re.MULTILINE)
+    folders = (REPOSITORY / "dpsynth" / "wings").glob("*/__init__.py")
+    assert tuple(named) == LISTED and set(named) == {path.parent.name for path in folders}
 
 
 def test_a_room_that_the_table_leaves_out_or_moves_is_caught() -> None:
