@@ -130,7 +130,7 @@ def test_every_argument_test_and_planted_fault_of_the_page_for_auditors_exists()
     "name",
     [
         "dpsynth.accounting.measures",
-        "test_costs_are_the_formulas",
+        "test_the_analytic_gaussian_is_its_formula",
         "test_a_choice_that_counts_as_less_would_be_seen",
     ],
 )

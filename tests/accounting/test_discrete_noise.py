@@ -1,11 +1,13 @@
 """The discrete Gaussian is as private as Gaussian DP says: the lemma step by step, then exact losses."""
 
 from fractions import Fraction
+from itertools import product
 from math import exp, pi
 
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from dpsynth.accounting import measures as gaussian_dp
 from dpsynth.accounting.calibration import gaussian_within
@@ -72,6 +74,28 @@ def test_the_factor_on_delta_covers_every_sigma():
 
     losses = [loss(sigma) for sigma in [*np.geomspace(0.776, 1e4, 400), (500 / pi**2) ** 0.5]]
     assert 2.67e-4 < max(losses) == losses[-1] < GROWTH == float(gaussian_dp.DELTA_GROWTH)
+
+
+def divergence(sigma: float, shift: int, order: float) -> float:
+    """The Renyi divergence of discrete Gaussian noise from the same noise moved by so much."""
+    middle = round((1 - order) * shift)
+    k = np.arange(middle - 40 * sigma - 5, middle + 40 * sigma + 6).round()
+    p, q = -(k**2) / (2 * sigma**2), -((k - shift) ** 2) / (2 * sigma**2)
+    about = np.arange(-int(40 * sigma) - 5, int(40 * sigma) + 6)
+    whole = logsumexp(-(about**2) / (2 * sigma**2))
+    return float((logsumexp(order * p + (1 - order) * q) - whole) / (order - 1))
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.8, 1.0, 7.1, 50.0])
+def test_no_renyi_divergence_of_discrete_noise_is_above_its_charge_and_whole_orders_reach_it(sigma):
+    for shift, order in product((1, 2, 7), (1.01, 1.5, 2.0, 3.0, 16.0, 64.0)):
+        lost, charged = divergence(sigma, shift, order), order * float(GaussianEvent(sigma, shift**2).rho)
+        assert lost <= charged * (1 + 1e-9)
+        assert lost == pytest.approx(charged) or order % 1
+
+
+def test_a_rho_low_by_a_thousandth_would_be_seen():
+    assert divergence(7.1, 1, 1.5) > 1.5 * 0.999 * float(GaussianEvent(7.1, 1).rho)
 
 
 RUNS = [

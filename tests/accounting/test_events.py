@@ -136,11 +136,6 @@ def test_gaussian_dp_has_a_cost_for_all_but_little_noise_and_pure_for_all_but_ga
         PURE.cost(gaussian)
 
 
-def test_the_factor_two_of_the_exponential_mechanism_is_not_dropped():
-    event = exponential_within(Fraction(1), PURE, 1)
-    assert event.scale == pytest.approx(2.0) and event.rho == pytest.approx(1 / 8)
-
-
 @pytest.mark.parametrize("event", EVENTS, ids=repr)
 def test_an_event_survives_json_bit_by_bit(event):
     record = json.loads(json.dumps(to_json(event)))

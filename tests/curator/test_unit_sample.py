@@ -65,14 +65,14 @@ def test_another_release_has_another_sample_and_a_resumed_one_the_same() -> None
     assert KEY.hex() not in repr(SAMPLE) and str(SAMPLE.threshold) not in repr(SAMPLE)
 
 
-def loaded(persons: Sequence[str]) -> dict[str, int]:
+def loaded(persons: Sequence[str], sample: UnitSample = SAMPLE) -> dict[str, int]:
     """The rows of each person that are left of a table in two batches."""
     half = len(persons) // 2
     batches = (
         {"who": pa.array(part), "value": pa.array(["1"] * len(part))}
         for part in (persons[:half], persons[half:])
     )
-    rows = load_rows(SAMPLE.of(batches, PERSON), (COLUMN,), PERSON, KEY)
+    rows = load_rows(sample.of(batches, PERSON), (COLUMN,), PERSON, KEY)
     names = sorted(set(persons))
     of = dict(zip(person_codes(pa.array(names), KEY).tolist(), names, strict=True))
     found, number = np.unique(rows.persons, return_counts=True)
@@ -82,20 +82,18 @@ def loaded(persons: Sequence[str]) -> dict[str, int]:
 PERSONS = [f"p{i % 300}" for i in range(900)]
 
 
-def test_a_person_is_in_the_sample_with_all_rows_or_with_none() -> None:
+def test_a_person_is_in_the_sample_with_all_rows_or_with_none_by_a_coin_of_her_own() -> None:
     found = loaded(PERSONS)
     assert set(found.values()) == {3} and 20 < len(found) < 110
+    fewer = [who for who in PERSONS if who != "p7"]
+    assert loaded(fewer).keys() == found.keys() - {"p7"}, "who else is in the table changes no coin"
+    assert loaded(PERSONS, UnitSample(SAMPLE.threshold, KEY)) == found, "a resumed release has the same"
 
 
 def test_a_sample_of_rows_in_place_of_persons_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = UnitSample.rows
     monkeypatch.setattr(UnitSample, "persons", lambda self, people: sound(self, 0, len(people)))
     assert set(loaded(PERSONS).values()) != {3}
-
-
-def test_who_else_is_in_the_table_changes_no_persons_coin() -> None:
-    fewer = [who for who in PERSONS if who != "p7"]
-    assert loaded(fewer).keys() == loaded(PERSONS).keys() - {"p7"}
 
 
 def test_all_units_are_loaded_without_a_sample() -> None:

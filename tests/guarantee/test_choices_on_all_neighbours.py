@@ -62,17 +62,19 @@ class Choice:
 
 
 class Order(Choice):
-    """All candidates chosen in turn: the log-probability of every order, and what it is charged."""
+    """All candidates chosen in turn: the log-probability of every order, and what each of them is charged."""
 
     def __init__(self, monkeypatch, near, measure, price, estimates: Guess):
         self.near, self.measure, self.logs = near, measure, {}
+        charges = set()
         for table in tables():
             found = []
             for order in permutations(range(len(CANDIDATES))):
                 curator, notes = curator_on(table, near, measure, NOISE[measure])
                 found.append(log_probability(monkeypatch, curator, estimates, price, order))
-                self.charged = float(notes.charged(measure))
+                charges.add(float(notes.charged(measure)))
             self.logs[table] = np.array(found)
+        (self.charged,) = charges
 
 
 def log_probability(monkeypatch, curator, estimates: Guess, price: Fraction, order) -> float:

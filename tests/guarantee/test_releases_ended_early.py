@@ -27,7 +27,7 @@ from dpsynth.accounting.events import (
     SelectionEvent,
 )
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
-from dpsynth.ledger import contents
+from dpsynth.ledger import balance, contents
 from dpsynth.ledger.balance import Balance, ReleaseEntry, first_balance, first_entry
 from dpsynth.ledger.chain import Row
 from tests.ledger.reservations import ASK
@@ -206,6 +206,13 @@ def test_no_filter_lets_a_release_that_is_ended_by_its_answers_pass_the_cap(by: 
 )
 def test_no_filter_lets_two_such_releases_pass_the_cap(by: Measure, name: str) -> None:
     assert true_delta(by, name, 2) <= 1
+
+
+def test_a_filter_that_counts_the_last_release_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault."""
+    sound = balance.total_of
+    monkeypatch.setattr(balance, "total_of", lambda kind, counted: sound(kind, tuple(counted)[-1:]))
+    assert all(true_delta(by, name, 2) > 1 for by, name in ((PURE, "pure"), (GDP, "gdp"), (ZCDP, "zcdp")))
 
 
 def test_a_cap_can_be_used_up_by_what_the_filters_let_through() -> None:
