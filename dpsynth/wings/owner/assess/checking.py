@@ -270,10 +270,10 @@ class _Tallying:
         near = inputs.plan.neighbours
         self._near, self._part = near, occasion.part
         self._searched = bool(inputs.plan.bound_price)
-        self._columns = [ColumnTally(column) for column in inputs.compiled.columns if not column.part_of]
-        self._types = {
-            tally.column.name: inputs.spec.columns[tally.column.name].type for tally in self._columns
-        }
+        columns = [column for column in inputs.compiled.columns if not column.part_of]
+        declared = {column.name: inputs.spec.columns[column.name] for column in columns}
+        self._columns = [ColumnTally(c, hasattr(declared[c.name], "values")) for c in columns]
+        self._types = {name: of.type for name, of in declared.items()}
         self._layout = inputs.compiled.layout
         self._obeyed, self._sample = ObedienceTally(inputs.compiled.rules), RowSample(self._layout)
         self._proposed: tuple[Proposal, ...] = ()

@@ -349,6 +349,7 @@ def _missing(tally: ColumnTally) -> Iterator[Finding]:
 
 def _unread(tally: ColumnTally) -> Iterator[Finding]:
     column, codec = tally.column, tally.codec
+    lists = codec.closed and tally.lists
     meant: dict[str, str] = {}
     left: dict[str, int] = {}
     spelt: list[tuple[Explained, str]] = []
@@ -366,12 +367,12 @@ def _unread(tally: ColumnTally) -> Iterator[Finding]:
                 yield _of(tally, one, counted)
                 continue
             spelt.append((one, counted))
-        if not codec.closed and rest:
+        if not lists and rest:
             yield _no_value(tally, rest, counted)
         elif reading is Reading.NONE or sum(rest.values()) >= _MANY_OTHERS * tally.cells:
             left |= rest
     for one, counted in spelt:
-        write = "" if left else keys({"values": _declared(tally, meant)})
+        write = "" if left or not lists else keys({"values": _declared(tally, meant)})
         yield replace(_of(tally, one, counted), write=write)
     if left:
         yield from _undeclared(tally, left, meant)
@@ -472,6 +473,8 @@ def _no_value(tally: ColumnTally, texts: Mapping[str, int], counted: str) -> Fin
 
 def _kind(tally: ColumnTally) -> str:
     word = tally.codec.kind.word
+    if tally.codec.closed:
+        return "declared value"
     return "text of its pattern" if word == "text" else word
 
 

@@ -157,7 +157,7 @@ def _spellings(codec: Codec, texts: Texts) -> Iterator[Explained]:
     yield Explained(
         found,
         f"a declared value in another spelling ({ways[0] if ways else 'case and blanks'})",
-        "write the values as the table spells them; where it spells one in several ways, make them one there",
+        "spell values alike here and in the table; where it spells one in several ways, make them one there",
         {},
         meant,
     )

@@ -58,6 +58,7 @@ class ColumnTally:
 
     Attributes:
         column: the column.
+        lists: true if its declaration may list ``values``.
         codec: the codec that reads its cells.
         missing: cells that are empty or hold a marker of missing cells.
         values: cells that are read as the value that they say.
@@ -66,6 +67,7 @@ class ColumnTally:
     """
 
     column: Column
+    lists: bool = True
     missing: int = 0
     values: int = 0
     misread: dict[Reading, Misread] = field(default_factory=dict)

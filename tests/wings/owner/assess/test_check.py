@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.codec import Reading
+from dpsynth.columns.column import Column
 from dpsynth.config import from_mapping
 from dpsynth.config.files import FileForm
 from dpsynth.curator.loaded_rows import load_table
@@ -22,7 +24,9 @@ from dpsynth.curator.units import person_codes, rows_kept
 from dpsynth.errors import SourceError
 from dpsynth.pipeline.inputs import inputs_of, names_to_read
 from dpsynth.wings.owner.assess import checking
+from dpsynth.wings.owner.assess.findings import column_findings
 from dpsynth.wings.owner.assess.repairs import shape
+from dpsynth.wings.owner.assess.row_sample import ColumnTally
 from tests.examples import examples
 from tests.thinned import some
 from tests.wings.owner.assess.checked import Checks, about, csv_bytes
@@ -34,6 +38,18 @@ AMOUNTS = {"type": "number", "min": 0, "max": 1_000_000, "edges": "log", "decima
 DAYS = {"type": "date", "min": "2020-01-01", "max": "2026-12-31"}
 GROUPS = {"type": "category", "values": ["F", "M"]}
 CODES = {"type": "text", "pattern": "[0-9]{5}", "keep": 2}
+
+
+def test_no_values_are_to_be_listed_in_a_column_whose_declaration_has_no_such_key():
+    """As of a kind of column whose values are those of a public list, such as countries."""
+    cells = pa.array(["FR"] * 30 + ["de"] * 20 + ["Spain"] * 12)
+    for lists in (True, False):
+        tally = ColumnTally(Column("country", CategoryCodec(("DE", "FR"))), lists)
+        tally.add(cells)
+        found = column_findings(tally)
+        assert sum(finding.cells for finding in found) == 32
+        assert any("values:" in finding.write for finding in found) == lists
+    assert "12 cells with no declared value, counted as missing" in found[0].what
 
 
 @pytest.fixture
