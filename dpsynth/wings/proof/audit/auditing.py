@@ -393,5 +393,4 @@ def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, until: float, a
 
 def _together(noise: Sequence[DrawnNoise]) -> DrawnNoise:
     draws = sum(n.draws for n in noise)
-    square = sum(n.draws * n.ratio**2 for n in noise)
-    return DrawnNoise(draws, float(np.sqrt(square / draws)) if draws else 1.0)
+    return DrawnNoise(draws, sum(n.draws * n.ratio for n in noise) / draws if draws else 1.0)

@@ -20,13 +20,13 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, inf, log, sqrt
+from math import exp, inf, log, pi, sinh, sqrt
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import beta
+from scipy.stats import beta, gamma
 
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import PURE, Measure
@@ -253,7 +253,7 @@ class DrawnNoise:
 
     Attributes:
         draws: number of draws.
-        ratio: their size over the stated one: root of the mean square for Gaussian, mean for Laplace noise.
+        ratio: their mean absolute size over the stated one.
     """
 
     draws: int
@@ -261,8 +261,13 @@ class DrawnNoise:
 
     @property
     def as_stated(self) -> bool:
-        """False where chance explains the difference less often than once in 10^8 audits."""
-        return abs(self.ratio - 1) <= 0.02 + 6 / sqrt(max(self.draws, 1))
+        """False where chance explains the difference less often than once in 10^8 audits.
+
+        Sizes of Laplace noise are exponential, those of Gaussian noise spread less; 0.02 is for discreteness.
+        """
+        sizes, draws = gamma(max(self.draws, 1)), self.draws
+        tails = sizes.sf(draws * (self.ratio - 0.02)), sizes.cdf(draws * (self.ratio + 0.02))
+        return draws == 0 or bool(min(tails) > 1e-8 / 2)
 
 
 def drawn_noise(transcripts: Iterable[Transcript]) -> DrawnNoise:
@@ -278,11 +283,11 @@ def drawn_noise(transcripts: Iterable[Transcript]) -> DrawnNoise:
                 continue
             if not isinstance(asked.exact, np.ndarray):
                 continue
-            noise = np.abs(np.asarray(asked.answer) - asked.exact).astype(np.float64) / scale
+            noise = np.abs(np.asarray(asked.answer) - asked.exact).astype(np.float64)
             draws += noise.size
-            # The mean square of a Gaussian, and the mean of a Laplace draw, are both 1.
-            total += float((noise**2).sum() if isinstance(asked.event, GaussianEvent) else noise.sum())
-    return DrawnNoise(draws, sqrt(total / draws) if draws else 1.0)
+            mean = scale * sqrt(2 / pi) if isinstance(asked.event, GaussianEvent) else 1 / sinh(1 / scale)
+            total += float(noise.sum()) / mean
+    return DrawnNoise(draws, total / draws if draws else 1.0)
 
 
 COLUMNS = (22, 60)

@@ -189,12 +189,12 @@ def test_noise_for_64_distances_of_a_wide_release_is_caught(monkeypatch) -> None
     assert any("exam: sensitivity" in fault for fault in wide(22, "independent", 1).replayed.faults)
 
 
-def test_many_distances_with_0_7_of_their_noise_are_caught(monkeypatch, tmp_path: Path) -> None:
+def test_many_distances_with_half_of_their_noise_are_caught(monkeypatch, tmp_path: Path) -> None:
     sound = samplers.add_gaussian
     monkeypatch.setattr(
         samplers,
         "add_gaussian",
-        lambda values, sigma: sound(values, 0.7 * sigma if len(values) > 64 else sigma),
+        lambda values, sigma: sound(values, sigma / 2 if len(values) > 64 else sigma),
     )
     plan = inputs_of(spec_of(GAUSSIAN)).plan
     found = auditing._compared(many_distances(plan, tmp_path / "many"), plan, lambda _: None)

@@ -77,5 +77,5 @@ def test_noise_of_another_size_is_seen(size: float, as_stated: bool) -> None:
     for event, noise in ((GaussianEvent(20.0, 1), gaussian), (LaplaceEvent(20.0, 1), laplace)):
         found = drawn_noise([asked(event, np.full(5_000, 9), 9 + noise)])
         assert found.as_stated == as_stated
-        assert found.draws == 5_000
+        assert found.draws == 5_000 and found.ratio == pytest.approx(size, rel=0.05)
     assert not DrawnNoise(1_000_000, sqrt(0.9)).as_stated
