@@ -34,8 +34,8 @@ from dpsynth.curator.rows.files import names_of
 from dpsynth.errors import SourceError
 from dpsynth.pipeline.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
 from dpsynth.pipeline.reservation import Occasion, occasion_of
+from dpsynth.pipeline.steps import guarded
 from dpsynth.wings.owner.assess.findings import TUNED, Finding, UnitTally, column_findings, source_findings
-from dpsynth.wings.owner.assess.profiling import withheld
 from dpsynth.wings.owner.assess.proposals import ObedienceTally, Proposal, about_rules, proposals
 from dpsynth.wings.owner.assess.row_sample import ColumnTally, PersonTally, RowSample, TypedRows
 
@@ -228,7 +228,7 @@ def check(spec: Spec, period: str | None = None, table: MemoryTable | None = Non
     """
     inputs = inputs_of(spec, table)
     occasion = occasion_of(spec, datetime.now(UTC), period)
-    return withheld("check the table", lambda: _checked(inputs, occasion))
+    return guarded("check the table", lambda: _checked(inputs, occasion))
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:

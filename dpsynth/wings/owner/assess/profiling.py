@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,8 @@ from dpsynth.config.files.opening import unheard
 from dpsynth.curator import MemoryTable
 from dpsynth.curator.rows.cell_texts import as_texts
 from dpsynth.curator.rows.files import read_batches
-from dpsynth.errors import ConfigError, DpsynthError, StepFailed
+from dpsynth.errors import ConfigError
+from dpsynth.pipeline.steps import guarded
 from dpsynth.wings.owner.assess.column_guesses import profile
 from dpsynth.wings.owner.starter.sketch import Profile
 
@@ -184,8 +184,6 @@ def _alike(number: float, total: float) -> bool:
     return abs(number) > 1 and abs(number - total) <= 1e-6 * abs(total) + 0.005
 
 
-Found = TypeVar("Found")
-
 _STEP = "look at the table"
 
 _GRAMMAR: TypeAdapter[ColumnSpec] = TypeAdapter(ColumnSpec)
@@ -217,7 +215,7 @@ def look_at(table: str | None, form: FileForm, columns: Sequence[str], person: s
     def read(form: FileForm) -> Rereadable:
         return Rereadable(lambda: read_batches(Path(table), names, form, keep_broken=False))
 
-    rows = withheld(_STEP, lambda: with_layout(form, read))
+    rows = guarded(_STEP, lambda: with_layout(form, read))
     return replace(_looked(read(rows), columns, person), form=rows)
 
 
@@ -243,7 +241,7 @@ class Rereadable:
 
 @unheard()
 def _looked(batches: Rereadable, columns: Sequence[str], person: str | None = None) -> Profile:
-    return withheld(_STEP, lambda: profile(batches, columns, person, _column_of))
+    return guarded(_STEP, lambda: profile(batches, columns, person, _column_of))
 
 
 def _column_of(guess: Mapping[str, object]) -> Column | None:
@@ -253,15 +251,3 @@ def _column_of(guess: Mapping[str, object]) -> Column | None:
     except ValidationError:
         return None
     return part if isinstance(part, Column) else None
-
-
-def withheld(step: str, look: Callable[[], Found]) -> Found:
-    """The result of a look, or an error that tells nothing of cells."""
-    try:
-        return look()
-    except DpsynthError as error:
-        error.__cause__ = error.__context__ = None
-        raise
-    except Exception as error:
-        failure = StepFailed.of(step, error)
-    raise failure

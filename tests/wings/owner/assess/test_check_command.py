@@ -208,3 +208,21 @@ def test_an_unforeseen_error_withholds_what_it_quotes(
         "Error: Step 'check the table' failed: ValueError; details withheld; --debug writes them to a "
         "private file.\n"
     )
+
+
+@pytest.mark.parametrize("words", ["check config.yaml", "init people.csv --look"])
+def test_with_debug_details_are_in_a_file_of_the_owner_alone(
+    place: Place, monkeypatch: pytest.MonkeyPatch, dpsynth: Command, words: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(place.home))
+    monkeypatch.setenv("DPSYNTH_DEBUG", "1")
+
+    def fail(*_: object) -> None:
+        raise ValueError("cell p1 of people.csv")
+
+    monkeypatch.setattr("dpsynth.wings.owner.assess.checking.ColumnTally.add", fail)
+    monkeypatch.setattr("dpsynth.wings.owner.assess.profiling.profile", fail)
+    said = dpsynth(*words.split())
+    written = Path(said.err.partition("details in ")[2].removesuffix(".\n"))
+    assert said.code == 1 and "p1" not in said.err
+    assert "cell p1" in written.read_text() and written.stat().st_mode & 0o777 == 0o600
