@@ -99,6 +99,20 @@ def test_a_cell_is_in_the_slice_of_one_value_only(cell, label):
         assert not Slice("site", label).holds("")
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e19", "1" + 19 * "0"),
+        ("1e20", "1E+20"),
+        ("1e-19", "0." + 18 * "0" + "1"),
+        ("1e-20", "1E-20"),
+        (101 * "1", "1." + 99 * "1" + "E+100"),
+    ],
+)
+def test_a_long_number_is_written_by_its_first_hundred_digits_and_its_power(text, value):
+    assert value_of(text) == value
+
+
 def test_slices_by_other_columns_or_of_another_kind_are_never_known_to_be_apart():
     assert dated("2024").overlaps(dated("2026", "billed"))
     assert Slice("a", "1").overlaps(Slice("b", "2"))

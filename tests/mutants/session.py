@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
+from datetime import timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import partial
@@ -39,7 +40,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SPARE_WALL, SPARE_CPU = 240.0, 2
 """Seconds by the clock and of the processor that a child may take beside those of its tests."""
 
-_VALUES = (int, float, str, bytes, Fraction, Decimal, Context, np.generic, tuple, list, dict, frozenset)
+_VALUES = (int, float, str, bytes, Fraction, Decimal, Context, np.generic, timedelta,
+           tuple, list, dict, frozenset)  # fmt: skip
 
 
 @dataclass(frozen=True)

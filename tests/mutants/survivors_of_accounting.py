@@ -23,6 +23,7 @@ from tests.mutants.reasons import (
 )
 
 ONE_BY_ONE: dict[tuple[str, str, int], str] = {
+    ("Slice.holds", "self.start is None or self.stop is None ->", 0): "A slice has both days or neither.",
     ("GaussianEvent.half_mu_squared", "variance > 0 -> variance >= 0", 0): NEVER_0,
     ("Guarantee", "0.0 -> 1.0", 0): "The tests of ``bundle/`` kill it: it is in every manifest.",
     ("gdp_epsilon", "_delta(-mu / 2, mu).ln() <= allowed -> _delta(-mu / 2, mu).ln() < allowed", 0): TIE,
