@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import combinations
-from math import log, prod
+from math import inf, log, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,10 +132,15 @@ class Views:
             tops.append(both)
         return found
 
-    def only(self, views: Sequence[int]) -> frozenset[int]:
-        """The sums that some views need, as ``reduce`` takes them."""
+    @cached_property
+    def every(self) -> tuple[int, ...]:
+        """The sums that all views need."""
+        return self.only(range(len(self.asked)))
+
+    def only(self, views: Sequence[int]) -> tuple[int, ...]:
+        """The sums that some views need, in the order in which ``reduce`` makes them."""
         if self._matrix is not None:
-            return frozenset(views)
+            return tuple(views)
         needed: set[int] = set()
         for start, node in enumerate(self._nodes):
             if any(i in views for i in (*node.asked, *(node.inside[1] if node.inside else ()))):
@@ -142,9 +148,9 @@ class Views:
                 while at >= 0 and at not in needed:
                     needed.add(at)
                     at = self._nodes[at].source
-        return frozenset(needed)
+        return tuple(sorted(needed))
 
-    def reduce(self, values: Floats, needed: frozenset[int]) -> list[Floats]:
+    def reduce(self, values: Floats, needed: Sequence[int]) -> list[Floats]:
         """Flat sums of a flat array, one for each view; views outside ``needed`` may be empty."""
         nothing = values[:0]
         results = [nothing] * len(self.asked)
@@ -154,20 +160,21 @@ class Views:
                 results[only] = self._matrix[self._slices[only]] @ values
                 return results
             sums = self._matrix @ values
-            return [sums[part] if i in needed else nothing for i, part in enumerate(self._slices)]
+            for i in needed:
+                results[i] = sums[self._slices[i]]
+            return results
         made = [nothing] * len(self._nodes)
-        for at, node in enumerate(self._nodes):
-            if at not in needed:
-                continue
+        for at in needed:
+            node = self._nodes[at]
             summed = values if node.source < 0 else made[node.source]
             for step in node.steps:
-                summed = step.reduce(summed)
-            made[at] = summed.reshape(-1)
+                summed = step.reduce(summed).reshape(-1)
+            made[at] = summed
             for i in node.asked:
-                results[i] = made[at]
+                results[i] = summed
             if node.inside is not None:
                 inner, views = node.inside
-                for i, view in zip(views, inner.reduce(made[at], inner.only(range(len(views)))), strict=True):
+                for i, view in zip(views, inner.reduce(summed, inner.every), strict=True):
                     results[i] = view
         return results
 
@@ -176,12 +183,11 @@ class Views:
         gone = tuple(i for i in range(len(self.shape)) if i not in self.asked[view])
         return np.asarray(np.maximum.reduce(values.reshape(self.shape), axis=gone)).reshape(-1)
 
-    def expand(self, parts: Sequence[Floats | None], out: Floats, scratch: Floats) -> None:
+    def expand(self, parts: Sequence[Floats | None], out: Floats) -> None:
         """Write the sum of all views' parts into ``out``, each repeated along the axes that it lacks.
 
         Args:
             parts: flat arrays, one for each view; None adds nothing.
-            scratch: flat, at least as many cells as ``out``; overwritten.
         """
         if self._matrix is not None:
             given = [(rows, p) for rows, p in zip(self._slices, parts, strict=True) if p is not None]
@@ -203,7 +209,8 @@ class Views:
                 part = parts[i]
                 if part is not None:
                     values = part if values is None else values + part
-            values = self._with_inside(node, parts, values)
+            if node.inside is not None:
+                values = self._with_inside(*node.inside, parts, values)
             if at == 0:
                 if values is not None:
                     (np.add(out, values, out=out) if written else np.copyto(out, values))
@@ -214,28 +221,28 @@ class Views:
                 continue
             for step in reversed(node.steps[1:]):
                 wide = np.empty(step.outer * step.middle * step.inner, self.dtype)
-                step.add_to(wide, values, wide, first=True)
+                step.add_to(wide, values, first=True)
                 values = wide
             step = node.steps[0] if node.steps else AxisSum(1, 1, values.size)
             if node.source == 0:
-                step.add_to(out, values, scratch, first=not written)
+                step.add_to(out, values, first=not written)
                 written = True
                 continue
             target = sums[node.source]
             if target is None:
                 target = sums[node.source] = np.empty(self._cells(self._nodes[node.source].axes), self.dtype)
-                step.add_to(target, values, target, first=True)
+                step.add_to(target, values, first=True)
             else:
-                step.add_to(target, values, np.empty_like(target), first=False)
+                step.add_to(target, values, first=False)
 
     def _with_inside(
-        self, node: _Node, parts: Sequence[Floats | None], values: Floats | None
+        self, inner: Views, views: Sequence[int], parts: Sequence[Floats | None], values: Floats | None
     ) -> Floats | None:
-        if node.inside is None or all(parts[i] is None for i in node.inside[1]):
+        given = [parts[i] for i in views]
+        if all(part is None for part in given):
             return values
-        inner, views = node.inside
         wide = np.empty(inner.size, self.dtype)
-        inner.expand([parts[i] for i in views], wide, wide)
+        inner.expand(given, wide)
         return wide if values is None else np.add(wide, values, out=wide)
 
 
@@ -254,6 +261,7 @@ class _Part:
         upwards, downwards: the sums that the message to the parent needs, and all others.
         beliefs: flat probabilities of the cells.
         peak: log of the sum of each row at the last calibration.
+        mass, divisor: probabilities of the rows, and the same with infinity in place of 0.
         sums: views of the beliefs, without the last one.
         moved: flat; beliefs times direction, between the passes of a covariance.
     """
@@ -262,12 +270,13 @@ class _Part:
     scopes: list[int]
     children: list[int]
     views: Views
-    upwards: frozenset[int]
-    downwards: frozenset[int]
+    upwards: tuple[int, ...]
+    downwards: tuple[int, ...]
     beliefs: Floats
     peak: Floats
     closed: NDArray[np.bool_]
     mass: Floats
+    divisor: Floats
     sums: list[Floats]
     moved: Floats | None = None
 
@@ -333,6 +342,7 @@ class BeliefPropagation:
             peak=np.full(rows, np.nan, self._dtype),
             closed=np.zeros(rows, dtype=bool),
             mass=np.empty(rows, self._dtype),
+            divisor=np.empty(rows, self._dtype),
             sums=[],
         )
 
@@ -362,6 +372,7 @@ class BeliefPropagation:
             rows = above.pop(i)
             factor = np.divide(rows, part.mass, out=np.zeros_like(rows), where=part.mass > 0)
             part.mass = rows
+            part.divisor = np.where(rows > 0, rows, inf)
             if factor.size == 1:
                 part.beliefs *= factor
             else:
@@ -382,11 +393,11 @@ class BeliefPropagation:
         low, high = self._bounds
         for looked_up in (False, True):
             if looked_up or np.isnan(part.peak[0]):
-                part.views.expand([*given, None], part.beliefs, self._scratch)
+                part.views.expand([*given, None], part.beliefs)
                 peak = part.views.greatest(part.beliefs, len(part.views.asked) - 1)
                 part.closed = peak < 0.5 * self._closed
                 part.peak = np.where(part.closed, 0, peak)
-            part.views.expand([*given, -part.peak], part.beliefs, self._scratch)
+            part.views.expand([*given, -part.peak], part.beliefs)
             self._exponentiate(part.beliefs)
             mass = part.views.reduce(part.beliefs, part.upwards)[-1]
             if bool((np.where(part.closed, mass == 0, (mass > low) & (mass < high))).all()):
@@ -431,7 +442,7 @@ class BeliefPropagation:
         """Values of the parent's separator, repeated over the part's cells; valid until the next call."""
         wide = self._scratch[: part.views.size]
         nothing: list[Floats | None] = [None] * (len(part.views.asked) - 1)
-        part.views.expand([*nothing, rows], wide, wide)
+        part.views.expand([*nothing, rows], wide)
         return wide
 
     def covary(self, directions: Sequence[Floats]) -> list[Floats]:
@@ -445,17 +456,17 @@ class BeliefPropagation:
             if part.moved is None:
                 part.moved = np.empty_like(part.beliefs)
             given = [directions[s] for s in part.scopes] + [messages[c] for c in part.children]
-            part.views.expand([*given, None], part.moved, self._scratch)
+            part.views.expand([*given, None], part.moved)
             self._multiply(part.moved, part.beliefs)
             sums = part.views.reduce(part.moved, part.upwards)[-1]
-            messages[i] = np.divide(sums, part.mass, out=np.zeros_like(sums), where=part.mass > 0)
+            messages[i] = sums / part.divisor
         changes: list[Floats] = [self._scratch[:0]] * len(self.scopes)
         above: dict[int, Floats] = {0: np.zeros(1, self._dtype)}
         for i in self._outwards:
             part = self._parts[i]
             assert part.moved is not None
             rows = above.pop(i)
-            shift = np.divide(rows, part.mass, out=np.zeros_like(rows), where=part.mass > 0) - messages[i]
+            shift = rows / part.divisor - messages[i]
             if shift.size > 1:
                 self._add_product(part.moved, self._widened(part, shift), part.beliefs)
             found = part.views.reduce(part.moved, part.downwards)[:-1]
@@ -484,7 +495,7 @@ class BeliefPropagation:
                 [tuple(part.order.index(c) for c in order) for order in orders],
                 self._dtype.str,
             )
-            sums = views.reduce(part.beliefs, views.only(range(len(places))))
+            sums = views.reduce(part.beliefs, views.every)
             for i, order, values in zip(places, orders, sums, strict=True):
                 counts = values.reshape(self.tree.domain.shape(order)) * np.asarray(total, self._dtype)
                 axes = [order.index(c) for c in self.tree.domain.canonical(cliques[i])]

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from math import inf, log2
 
 import numpy as np
@@ -65,7 +66,8 @@ class Likelihood:
         self.rows = rows
         self.targets = tuple(targets)
         self._home = [scopes.index(t.clique) for t in targets]
-        self._ends = np.cumsum([t.values.size for t in targets])[:-1]
+        ends = np.cumsum([0, *(t.values.size for t in targets)]).tolist()
+        self._places = [slice(*place) for place in pairwise(ends)]
         self._consistency = Consistency(tree.domain, targets)
         self.variances = np.concatenate(
             [np.broadcast_to(t.variance, t.values.size) for t in targets] or [np.zeros(0)]
@@ -81,7 +83,7 @@ class Likelihood:
         self._cells: list[Floats] = []
 
     def split(self, vector: Array) -> list[Array]:
-        return np.split(vector, self._ends) if self.targets else []
+        return [vector[place] for place in self._places]
 
     def effective(self, multipliers: Array) -> Array:
         """Multipliers without the component that has no effect on the model."""
@@ -94,8 +96,11 @@ class Likelihood:
         return [f.astype(self._dtype, copy=False) for f in found]
 
     def _answers(self, cells: Sequence[Floats]) -> Array:
-        parts = [cells[home] for home in self._home]
-        return self.rows * np.concatenate(parts).astype(np.float64) if parts else np.zeros(0)
+        if not self.targets:
+            return np.zeros(0)
+        found = np.concatenate([cells[home] for home in self._home], dtype=np.float64)
+        found *= self.rows
+        return found
 
     def model(self, tilt: Array) -> Array:
         """Answers of the model p ~ centre x exp(-tilt) in counts; calibrates it."""

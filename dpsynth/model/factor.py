@@ -1,7 +1,8 @@
 """Factors: arrays whose axes are named by a clique's columns, and their sums over some axes.
 
 The fastest of numpy's operations depends on the lengths: short inner loops are done by a matrix product, ten
-times faster than by adding strided pairs. Operations on large arrays release the interpreter's lock, so one
+times faster than by adding strided pairs; longer ones by ``einsum``, which starts a loop in less time than a
+reduction does. Operations on large arrays release the interpreter's lock, so one
 worker beside the caller uses a second core.
 
 Invariant: a function never reorders its arguments; names decide where each axis goes. ``AxisSum.add_to`` is
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby
 from math import prod
 from typing import Any
@@ -71,6 +72,9 @@ _SHORT_AXIS = 16
 _LARGEST_PRODUCT = 1024
 """Largest number of rows of the 0/1 matrix of such a product; a longer one costs more than it saves."""
 
+_BLOCK = 1 << 15
+"""Cells of repeated values that are made at once, and stay in the cache."""
+
 
 @cache
 def _summing(middle: int, inner: int, dtype: str) -> Floats:
@@ -85,13 +89,9 @@ class AxisSum:
     middle: int
     inner: int
 
-    @property
+    @cached_property
     def by_product(self) -> bool:
         return self.outer > 1 and self.inner < _SHORT_AXIS and self.middle * self.inner <= _LARGEST_PRODUCT
-
-    @property
-    def spread_by_product(self) -> bool:
-        return self.by_product and (self.inner > 1 or self.middle < _SHORT_AXIS)
 
     def reduce(self, values: Floats) -> Floats:
         """Sums of a contiguous array of outer * middle * inner cells, shape (outer, inner)."""
@@ -110,37 +110,33 @@ class AxisSum:
             there = found.reshape(self.outer, 1, self.inner)
             in_halves(self.outer, values.size, lambda part: np.matmul(ones, seen[part], out=there[part]))
         else:
-            in_halves(self.outer, values.size, lambda part: np.add.reduce(seen[part], 1, out=found[part]))
+            # Adds in the same order as a reduction along the middle axis.
+            in_halves(self.outer, values.size, lambda part: np.einsum("omi->oi", seen[part], out=found[part]))
         return found
 
-    def add_to(self, target: Floats, values: Floats, scratch: Floats, *, first: bool) -> None:
+    def add_to(self, target: Floats, values: Floats, *, first: bool) -> None:
         """Add (or, the first time, write) values of outer * inner cells to each of ``middle`` places."""
-        if self.spread_by_product:
-            matrix = _summing(self.middle, self.inner, values.dtype.str).T
-            rows = values.reshape(self.outer, self.inner)
-            there = target.reshape(self.outer, -1)
-            wide = there if first else scratch[: target.size].reshape(self.outer, -1)
-
-            def multiply(part: slice) -> None:
-                np.matmul(rows[part], matrix, out=wide[part])
-                if not first:
-                    np.add(there[part], wide[part], out=there[part])
-
-            in_halves(self.outer, target.size, multiply)
-            return
         seen = target.reshape(self.outer, self.middle, self.inner)
         small = values.reshape(self.outer, 1, self.inner)
 
-        def repeat(outer: slice, middle: slice) -> None:
+        def put(wide: Floats, there: Floats) -> None:
             if first:
-                np.copyto(seen[outer, middle], small[outer])
+                np.copyto(there, wide)
             else:
-                np.add(seen[outer, middle], small[outer], out=seen[outer, middle])
+                np.add(there, wide, out=there)
 
-        if self.outer > 1:
-            in_halves(self.outer, target.size, lambda part: repeat(part, slice(None)))
+        def repeat(half: slice) -> None:
+            step = max(_BLOCK // (self.middle * self.inner), 1)
+            for begin in range(half.start, half.stop, step):
+                block = slice(begin, min(begin + step, half.stop))
+                put(small[block].repeat(self.middle, axis=1), seen[block])
+
+        if self.outer == 1:
+            in_halves(self.middle, target.size, lambda part: put(small, seen[:, part]))
+        elif self.inner < _SHORT_AXIS:
+            in_halves(self.outer, target.size, repeat)
         else:
-            in_halves(self.middle, target.size, lambda part: repeat(slice(None), part))
+            in_halves(self.outer, target.size, lambda part: put(small[part], seen[part]))
 
 
 def axis_sums(shape: Sequence[int], kept: Sequence[bool]) -> tuple[AxisSum, ...]:

@@ -176,7 +176,7 @@ def _agreed(clique: Clique) -> list[Clique]:
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """Sources of the shared sums of one target: its cells, or views of them, all of which need ``needed``.
+    """Sources of the shared sums of one target: its cells, or views of them.
 
     ``cells`` is their slice among all answers, ``place`` that among the sources of all targets.
     """
@@ -184,7 +184,6 @@ class _Source:
     cells: slice
     place: slice
     views: Views | None
-    needed: frozenset[int]
 
 
 class _Layout:
@@ -222,12 +221,10 @@ class _Layout:
         self, domain: Domain, target: Target, cells: slice, shared: list[Clique], first: dict[Clique, int]
     ) -> None:
         arrays, views = [target.clique], None
-        needed: frozenset[int] = frozenset()
         if target.values.size * len(shared) > _MANY:
             arrays = [s for s in shared if not any(set(s) < set(o) for o in shared)]
             axes = [tuple(target.clique.index(c) for c in a) for a in arrays]
             views = Views(domain.shape(target.clique), axes, "float64")
-            needed = views.only(range(len(arrays)))
         begin = self.width
         left = list(shared)
         for array in arrays:
@@ -235,7 +232,7 @@ class _Layout:
             left = [s for s in left if s not in inside]
             self.into.append([first[s] + _projected(domain, array, s) for s in inside])
             self.width += domain.cells(array)
-        self.sources.append(_Source(cells, slice(begin, self.width), views, needed))
+        self.sources.append(_Source(cells, slice(begin, self.width), views))
 
 
 def _projected(domain: Domain, clique: Clique, subset: Clique) -> Positions:
@@ -307,7 +304,7 @@ class Consistency:
         for source in self._sources:
             part = answers[source.cells]
             if source.views is not None:
-                part = np.concatenate(source.views.reduce(part, source.needed))
+                part = np.concatenate(source.views.reduce(part, source.views.every))
             sources[source.place] = part
         sums = np.zeros(self._sums + 1)
         for positions in self._into:
@@ -315,7 +312,7 @@ class Consistency:
         sums[-1] = 0.0
         own = np.zeros(self._sums)
         for factors, positions in zip(self._factors, self._lower, strict=True):
-            own += factors * sums[positions]
+            own += factors * sums.take(positions)
         means = (
             np.bincount(self._kind, weights=self._weight * own, minlength=self._distinct) / self._precision
         )
@@ -323,16 +320,16 @@ class Consistency:
         if self._unlike is not None:
             means, cells, counts = self._unlike.join(means, answers)
             projected[cells] = counts
-        sums[:-1] = self._share * (means[self._kind] - own)
+        sums[:-1] = self._share * (means.take(self._kind) - own)
         changes = np.zeros(self._width)
         for positions in self._into:
-            changes += sums[positions]
+            changes += sums.take(positions)
         for source in self._sources:
             change = changes[source.place]
             if source.views is not None:
                 ends = np.cumsum(source.views.sizes)[:-1]
                 spread = np.empty(source.views.size)
-                source.views.expand(np.split(change, ends), spread, np.empty_like(spread))
+                source.views.expand(np.split(change, ends), spread)
                 change = spread
             projected[source.cells] += change
         return projected
