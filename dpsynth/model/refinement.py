@@ -172,14 +172,35 @@ class _Cells:
     def total(self) -> float:
         return float(self.weights.sum())
 
+    @cached_property
+    def _listed(self) -> list[list[int]]:
+        parts = self.first, self.second, self.first_step, self.second_step, self.begin
+        return np.stack(parts, axis=1).tolist()
+
+    def sums(self, lines: NDArray[np.number], codes: Places) -> NDArray[np.number]:
+        """The sum of the lines of residuals of each row, one line a clique: shape (rows, values).
+
+        ``codes`` is int64[columns + 1, rows].
+        """
+        found = np.zeros((codes.shape[1], lines.shape[1]), lines.dtype)
+        for first, second, first_step, second_step, begin in self._listed:
+            line = codes[first]
+            if second_step:
+                line = line * first_step + codes[second]
+            found += lines[begin:].take(line, axis=0)
+        return found
+
     def base(self, codes: Places) -> Places:
-        """The place of each clique's cell for an own code of 0, int64[cliques, rows]."""
-        found = codes[self.first]
+        """The place of each clique's cell for an own code of 0, int64[rows, cliques].
+
+        ``codes`` is int64[rows, columns + 1].
+        """
+        found = codes.take(self.first, axis=1)
         if self._stepped:
-            found *= self.first_step[:, None]
+            found *= self.first_step
         if self._wide:
-            found += codes[self.second] * self.second_step[:, None]
-        found += self.begin[:, None]
+            found += codes.take(self.second, axis=1) * self.second_step
+        found += self.begin
         return found
 
 
@@ -191,7 +212,7 @@ class _Table:
     lie side by side, so that all its values are scored at once.
 
     Attributes:
-        codes: integers[columns + 1, rows]; the last line is 0.
+        codes: integers[rows, columns + 1]; the last column is 0.
         residuals: float64, weight x (rows - target) in parts of a row, for all columns one after another.
         starts: the first place of each column's residuals, and the end.
         own: the cells of each column's own residuals; places there count rows of residuals.
@@ -241,7 +262,7 @@ class _Table:
         for clique, closed in zeros.items():
             if len(clique) <= WIDEST:
                 tables.append((tuple(place[c] for c in clique), np.where(closed, _FORBIDDEN, 0.0), 0.0))
-        return cls._laid_out(whole, domain.shape(columns), tables, loss, error)
+        return cls._laid_out(np.ascontiguousarray(whole.T), domain.shape(columns), tables, loss, error)
 
     @classmethod
     def _laid_out(
@@ -284,7 +305,7 @@ class _Table:
         return cls(codes, sizes, residuals, tuple(starts), mine, theirs, loss, error, shares, work, yields)
 
     def rows(self, domain: Domain, before: Mapping[str, Codes]) -> dict[str, Codes]:
-        found = {c: self.codes[i] for i, c in enumerate(domain.columns)}
+        found = {c: self.codes[:, i] for i, c in enumerate(domain.columns)}
         return {
             c: before[c] if np.array_equal(before[c], now) else now.astype(np.int64)
             for c, now in found.items()
@@ -292,7 +313,7 @@ class _Table:
 
     def refine(self, batch: Places, columns: Places, rng: np.random.Generator) -> tuple[float, float]:
         """Give a batch of rows other values, columns in random order; the fall of L, and the scores."""
-        some = self.codes[:, batch].astype(np.int64)
+        some = _Batch.of(self.codes.take(batch, axis=0).astype(np.int64))
         work, yields = self.work[columns], self.yields[columns]
         anyway = bits(rng, len(columns)) % np.uint64(_ANYWAY) == 0
         tried = columns[(yields * work.sum() >= (yields * work).sum()) | anyway]
@@ -304,16 +325,16 @@ class _Table:
             now = fall / max(scores, 1.0)
             self.yields[column] = now if np.isinf(before) else _RECENT * now + (1 - _RECENT) * before
             lowered, done = lowered + fall, done + scores
-        self.codes[:, batch] = some
+        self.codes[batch] = some.rows
         return lowered, done
 
-    def move(self, column: int, codes: Places, rng: np.random.Generator) -> float:
-        own, size, old = self.own[column], self.sizes[column], codes[column]
-        lines = own.base(codes)
-        whole = self.residuals[self.starts[column] : self.starts[column + 1]].reshape(-1, size)
-        scores = whole.take(lines[0], axis=0)
-        for line in lines[1:]:
-            scores += whole.take(line, axis=0)
+    def move(self, column: int, batch: _Batch, rng: np.random.Generator) -> float:
+        own, size, old = self.own[column], self.sizes[column], batch.columns[column]
+        whole = self.residuals[self.starts[column] : self.starts[column + 1]]
+        # Sums that fit into 32 bits are the same there, in half of the cache.
+        if max(whole.max(), -whole.min()) * own.begin.size < 2**31:
+            whole = whole.astype(np.int32)
+        scores = own.sums(whole.reshape(-1, size), batch.columns)
         new = scores.argmin(axis=1)
         begins = np.arange(0, scores.size, size)
         was = scores.take(begins + old)
@@ -325,7 +346,7 @@ class _Table:
         tried = max(int(movers.size * self.shares[column]), 1)
         if tried < movers.size:
             movers = movers[np.argsort(-falls[movers], kind="stable")[:tried]]
-        places = lines.take(movers, axis=1)
+        places = own.base(batch.rows.take(movers, axis=0))
         places *= size
         places += self.starts[column]
         moves = _Moves(movers, old[movers], new[movers])
@@ -336,8 +357,8 @@ class _Table:
             self.shares[column] = max(self.shares[column] * _FEWER, _LEAST_SHARE)
         echo = self.echoes[column]
         if taken.rows.size and echo.begin.size:
-            self._add(echo.base(codes.take(taken.rows, axis=1)), taken, echo)
-        old[taken.rows] = taken.new
+            self._add(echo.base(batch.rows.take(taken.rows, axis=0)), taken, echo)
+        old[taken.rows] = batch.rows[taken.rows, column] = taken.new
         return fall
 
     def _chosen(
@@ -351,8 +372,7 @@ class _Table:
 
         All are made in the column's own residuals, where D shows; then those that are not chosen are undone.
         """
-        where = self._add(places, moves, own).reshape(2, -1)
-        before, after = self.residuals.take(where)
+        before, after = map(self.residuals.take, self._add(places, moves, own))
         together, alone = float(after.sum() - before.sum() + fall) / UNIT, 2.0 * own.total * len(moves.rows)
         slope, curve = 2.0 * fall / UNIT - alone, 2.0 * (together - alone)
         if slope >= curve:
@@ -360,24 +380,31 @@ class _Table:
         best = slope / curve
         chosen = phases(rng, len(moves.rows)) < np.uint64(int(best * 2.0**BITS))
         undone = moves.some(~chosen)
-        self._add(places[:, ~chosen], _Moves(undone.rows, undone.new, undone.old), own)
+        self._add(places[~chosen], _Moves(undone.rows, undone.new, undone.old), own)
         return moves.some(chosen), best * slope / 2
 
-    def _add(self, places: Places, moves: _Moves, cells: _Cells) -> Places:
-        """Move rows from their old cells to their new ones: places of the old, then of the new ones.
+    def _add(self, places: Places, moves: _Moves, cells: _Cells) -> tuple[Places, Places]:
+        """Move rows from their old cells to their new ones: the flat places of the old, and of the new ones.
 
-        ``places`` is int64[cliques, moves], the cell of each clique for a code of 0.
+        ``places`` is int64[moves, cliques], the cell of each clique for a code of 0.
         """
-        where = np.empty((2, *places.shape), dtype=np.int64)
-        for codes, found in zip((moves.old, moves.new), where, strict=True):
-            np.multiply(codes, cells.step[:, None], out=found)
-        where += places
-        change = np.empty((2, places.size))
-        change[1] = np.repeat(UNIT * cells.weights, len(moves.rows))
-        np.negative(change[1], out=change[0])
-        flat = where.reshape(-1)
-        np.add.at(self.residuals, flat, change.reshape(-1))
-        return flat
+        old, new = ((c[:, None] * cells.step + places).reshape(-1) for c in (moves.old, moves.new))
+        change = np.tile(UNIT * cells.weights, len(moves.rows))
+        np.subtract.at(self.residuals, old, change)
+        np.add.at(self.residuals, new, change)
+        return old, new
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """The codes of some rows, int64, by row and by column: each is read fast in one direction."""
+
+    rows: Places
+    columns: Places
+
+    @classmethod
+    def of(cls, rows: Places) -> _Batch:
+        return cls(rows, np.ascontiguousarray(rows.T))
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,9 +68,9 @@ def test_most_work_goes_to_the_columns_that_come_nearer_by_it(monkeypatch):
     tried = np.zeros(4)
     move = _Table.move
 
-    def counted(table, column, codes, rng):
-        tried[column] += table.work[column] * codes.shape[1]
-        return move(table, column, codes, rng)
+    def counted(table, column, batch, rng):
+        tried[column] += table.work[column] * len(batch.rows)
+        return move(table, column, batch, rng)
 
     monkeypatch.setattr(_Table, "move", counted)
     targets = [replace(target, variance=1.0) for target in all_pairs(wanted)]
@@ -210,3 +210,13 @@ def test_nothing_changes_without_rows_targets_or_columns_that_may_move():
     for given_ in ([], targets):
         found = refined(DOMAIN, codes, given_, rng, fixed=DOMAIN.columns)
         assert all(np.array_equal(found[c], codes[c]) for c in DOMAIN.columns)
+
+
+def test_residuals_beyond_32_bits_are_added_up_exactly():
+    """A far too large target draws every row; of its residual, 32 bits would keep the rows alone."""
+    codes = rows_of(np.random.default_rng(8), 400)
+    far = np.zeros(DOMAIN.shape(("a",)))
+    far[1] = 2.0**26
+    targets = [TableTarget(("a",), far, 1.0)]
+    found = refined(DOMAIN, codes, targets, np.random.default_rng(1), effort=Effort(passes=20, enough=0.0))
+    assert (found["a"] == 1).all()
