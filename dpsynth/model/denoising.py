@@ -132,17 +132,23 @@ class Denoised:
     @cached_property
     def median(self) -> Array:
         """Posterior median of each cell, in the shape of ``mean``: 0 where the cell is likelier empty."""
-        low, high = np.zeros(self.mean.size), np.maximum((self.centres + 8 * self.errors).max(axis=0), 1.0)
-        empty = self._below(low) >= 0.5
+        whole = self.kinds, self.centres, np.maximum(self.errors, 1e-12)
+        likely = np.flatnonzero(_below(0.0, *whole) < 0.5)
+        kinds, centres, errors = (values.take(likely, axis=1) for values in whole)
+        low, high = np.zeros(likely.size), np.maximum((centres + 8 * self.errors[:, likely]).max(axis=0), 1.0)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            more = self._below(middle) < 0.5
+            more = _below(middle, kinds, centres, errors) < 0.5
             low, high = np.where(more, middle, low), np.where(more, high, middle)
-        return np.where(empty, 0.0, (low + high) / 2).reshape(self.mean.shape)
+        found = np.zeros(self.mean.size)
+        found[likely] = (low + high) / 2
+        return found.reshape(self.mean.shape)
 
-    def _below(self, level: Array) -> Array:
-        shares = normal_shares((level - self.centres) / np.maximum(self.errors, 1e-12))
-        return np.asarray(self.kinds[0] + (self.kinds[1:] * shares).sum(axis=0))
+
+def _below(level: Array | float, kinds: Array, centres: Array, errors: Array) -> Array:
+    """Probability that each cell is at most ``level``."""
+    shares = normal_shares((level - centres) / errors)
+    return np.asarray(kinds[0] + (kinds[1:] * shares).sum(axis=0))
 
 
 LEAST_CELLS = 33
@@ -204,10 +210,11 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
     shares = np.array(_SHARES)
     kinds = np.empty((1 + len(spreads), y.size))
     empty = np.full(y.size, shares[0])
+    if_empty, far = -0.5 * np.log(variance) - 0.5 * np.square(y) / variance, 0.5 * np.square(y - m)
     for number in range(_ROUNDS):
         total = spreads[:, None] * scale + variance
-        kinds[0] = -0.5 * np.log(variance) - 0.5 * np.square(y) / variance + np.log(empty)
-        kinds[1:] = -0.5 * np.log(total) - 0.5 * np.square(y - m) / total + np.log1p(-empty)
+        kinds[0] = if_empty + np.log(empty)
+        kinds[1:] = -0.5 * np.log(total) - far / total + np.log1p(-empty)
         kinds[1:] += np.log(shares[1:] / shares[1:].sum())[:, None]
         kinds -= kinds.max(axis=0)
         np.exp(kinds, out=kinds)
@@ -263,8 +270,8 @@ def normal_shares(levels: Array) -> Array:
     the exponential.
     """
     near = 1 / (1 + 0.2316419 * np.abs(levels))
-    series = np.zeros_like(near)
-    for factor in (1.330274429, -1.821255978, 1.781477937, -0.356563782, 0.319381530):
+    series = 1.330274429 * near
+    for factor in (-1.821255978, 1.781477937, -0.356563782, 0.319381530):
         series += factor
         series *= near
     tail = np.exp(-0.5 * np.square(levels)) * series / sqrt(2 * pi)
