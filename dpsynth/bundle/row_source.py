@@ -44,6 +44,7 @@ from dpsynth.model import (
     refined_rows,
     sample,
 )
+from dpsynth.model.refinement import WIDEST
 from dpsynth.model.storage import AnyArray, Member, opened, require, save_arrays
 
 PIECE = 1 << 19
@@ -285,7 +286,7 @@ _KEYS = {
     "densities", "joint_densities", "public_marginals",
 }  # fmt: skip
 
-_PAIR, _WIDEST = 2, 3
+_PAIR = 2
 
 _MOST_PAIRS = 1 << 20
 
@@ -388,8 +389,8 @@ class _Header:
         dense = {c.name for c in layout.columns if c.codec.continuous}
         require(densities.keys() <= dense, "its densities are not those of columns of numbers")
         pairs = _cliques(header["pairs"], "pairs", domain)
-        sound = len(pairs) <= _MOST_PAIRS and all(_PAIR <= len(p) <= _WIDEST for p in pairs)
-        require(sound, "its pairs are not sets of two or three columns")
+        sound = len(pairs) <= _MOST_PAIRS and all(_PAIR <= len(p) <= WIDEST for p in pairs)
+        require(sound, "its pairs are not sets of two to five columns")
         measured = _cliques(header["measured"], "measured", domain)
         require(set(measured) <= set(pairs), "its measured pairs are not among its pairs")
         joint = _cliques(header["joint_densities"], "joint_densities", domain)

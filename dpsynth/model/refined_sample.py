@@ -1,6 +1,6 @@
 """Samples of a model that are refined to targets: marginals of the model, and answers that it does not hold.
 
-All pairs of columns are targets, as far as their cells are not too many. The target of a pair or triple that
+All pairs of columns are targets, as far as their cells are not too many. The target of a set of columns that
 was measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's
 own marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled away
 from them by the other targets. A target weighs as much as its error is small.
@@ -51,7 +51,7 @@ class Wanted:
     """The marginals that a sample is refined to.
 
     Attributes:
-        pairs: the pairs of columns that are targets, as columns of the model, and the measured triples.
+        pairs: the pairs of columns that are targets, as columns of the model, and the larger sets measured.
         counts: denoised counts of those that were measured; the others are the model's.
         variances: mean error of a cell, in rows squared; pairs that are not named weigh as the least precise.
         values_of: for a column of groups, the column of the single values, which is drawn given the group.
@@ -78,7 +78,7 @@ class Wanted:
         Args:
             values_of: for a column of groups, the column of its values.
             inside: posteriors of cliques that the model was fitted to, over the columns of the model.
-            beside: noisy counts of pairs and triples that it was not fitted to.
+            beside: noisy counts of two to five columns that it was not fitted to.
             distances: for some pairs, the L1 distance of the private table from the model, in rows.
         """
         domain = model.tree.domain
@@ -93,7 +93,7 @@ class Wanted:
             variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
         combined = pooled(beside)
         for wide in (False, True):
-            # Triples are denoised about estimates that have the pairs' answers.
+            # Larger sets are denoised about estimates that have the pairs' answers.
             estimates = RakedEstimates(model, {c: p.median for c, p in known.items() if wide})
             asked = [c for c in combined if (len(c) > 2) == wide]
             for batch in domain.batches(asked, _CELLS_A_BATCH):

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,12 @@ _FORBIDDEN = 2.0**46
 """Score of a forbidden cell, above every sum of residuals."""
 
 Places = NDArray[np.int64]
-_Cell = tuple[tuple[int, int, int, int, int, int], float]
+_Cell = tuple[tuple[int, ...], float]
+
+WIDEST = 5
+"""Largest number of columns of a target."""
+_WIDEST_CLOSED = 3
+"""Largest number of columns of forbidden cells that moves of single values are kept out of."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def refined(
         zeros: forbidden cells. No row moves into one; a row that lies in one stays.
 
     Raises:
-        ValueError: a target has more than three columns, another shape than its clique, or counts that are
+        ValueError: a target has more than five columns, another shape than its clique, or counts that are
             negative or too large.
     """
     rows = len(next(iter(codes.values())))
@@ -138,44 +144,44 @@ def _batches(rows: int, size: int, rng: np.random.Generator) -> Iterator[Places]
 class _Cells:
     """Cells of residual tables, one for each of some cliques, as linear functions of a row's codes.
 
-    A cell's place is ``begin`` + first code x its step + second code x its step + own code x ``step``.
+    A cell's place is ``begin`` + the sum of the other codes x their steps + own code x ``step``.
 
     Attributes:
-        first, second: int64[cliques], places of the other columns; the place after the last column, whose
-            code is always 0, stands for none.
+        others: int64[most columns of a clique - 1, cliques], places of the other columns; the place after the
+            last column, whose code is always 0, stands for none.
+        steps: int64 of the same shape; 1 for a first column that is none, and 0 for a later one.
     """
 
-    first: Places
-    second: Places
-    first_step: Places
-    second_step: Places
+    others: Places
+    steps: Places
     step: Places
     begin: Places
     weights: Array
 
     @classmethod
     def of(cls, listed: Sequence[_Cell]) -> _Cells:
-        whole = np.array([places for places, _ in listed], dtype=np.int64).reshape(-1, 6).T
-        first, second, first_step, second_step, step, begin = whole
+        whole = np.array([places for places, _ in listed], dtype=np.int64).reshape(-1, 2 * WIDEST).T
+        others, steps, step, begin = whole[: WIDEST - 1], whole[WIDEST - 1 : -2], whole[-2], whole[-1]
+        used = max(int(steps.any(axis=1).sum()), 1)
         weights = np.array([weight for _, weight in listed], dtype=np.float64)
-        return cls(first, second, first_step, second_step, step, begin, weights)
+        return cls(others[:used], steps[:used], step, begin, weights)
 
     @cached_property
     def _stepped(self) -> bool:
-        return bool((self.first_step != 1).any())
-
-    @cached_property
-    def _wide(self) -> bool:
-        return bool(self.second_step.any())
+        return bool((self.steps[0] != 1).any())
 
     @cached_property
     def total(self) -> float:
         return float(self.weights.sum())
 
     @cached_property
-    def _listed(self) -> list[list[int]]:
-        parts = self.first, self.second, self.first_step, self.second_step, self.begin
-        return np.stack(parts, axis=1).tolist()
+    def _listed(self) -> list[tuple[list[tuple[int, int]], int]]:
+        others, steps = self.others.T.tolist(), self.steps.T.tolist()
+        along = [
+            [(first, step), *((c, by) for c, by in zip(rest, far, strict=True) if by)]
+            for (first, *rest), (step, *far) in zip(others, steps, strict=True)
+        ]
+        return list(zip(along, self.begin.tolist(), strict=True))
 
     def sums(self, lines: NDArray[np.number], codes: Places) -> NDArray[np.number]:
         """The sum of the lines of residuals of each row, one line a clique: shape (rows, values).
@@ -183,10 +189,10 @@ class _Cells:
         ``codes`` is int64[columns + 1, rows].
         """
         found = np.zeros((codes.shape[1], lines.shape[1]), lines.dtype)
-        for first, second, first_step, second_step, begin in self._listed:
-            line = codes[first]
-            if second_step:
-                line = line * first_step + codes[second]
+        for ((first, step), *rest), begin in self._listed:
+            line = codes[first] if step == 1 else codes[first] * step
+            for other, by in rest:
+                line = line + (codes[other] if by == 1 else codes[other] * by)
             found += lines[begin:].take(line, axis=0)
         return found
 
@@ -195,13 +201,20 @@ class _Cells:
 
         ``codes`` is int64[rows, columns + 1].
         """
-        found = codes.take(self.first, axis=1)
+        found = codes.take(self.others[0], axis=1)
         if self._stepped:
-            found *= self.first_step
-        if self._wide:
-            found += codes.take(self.second, axis=1) * self.second_step
+            found *= self.steps[0]
+        for other, step in zip(self.others[1:], self.steps[1:], strict=True):
+            found += codes.take(other, axis=1) * step
         found += self.begin
         return found
+
+
+def _places(others: Sequence[int], steps: Sequence[int], step: int, begin: int, none: int) -> tuple[int, ...]:
+    """The places of ``_Cells`` for one clique; ``none`` is the place after the last column."""
+    spare = WIDEST - 1 - len(others)
+    steps = [*steps, *([0] * spare)] if others else [1, *([0] * (spare - 1))]
+    return (*others, *([none] * spare), *steps, step, begin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +273,7 @@ class _Table:
             error += own if target.variance is None else weight * target.variance * residuals.size
             residuals += weight * np.where(target.counts > 0, 0.0, round(UNIT * target.below))
         for clique, closed in zeros.items():
-            if len(clique) <= WIDEST:
+            if len(clique) <= _WIDEST_CLOSED:
                 tables.append((tuple(place[c] for c in clique), np.where(closed, _FORBIDDEN, 0.0), 0.0))
         return cls._laid_out(np.ascontiguousarray(whole.T), domain.shape(columns), tables, loss, error)
 
@@ -283,18 +296,16 @@ class _Table:
                 if column not in clique:
                     continue
                 others = [c for c in clique if c != column]
-                first, second = (*others, none, none)[:2]
-                many = sizes[second] if second != none else 1
-                steps = {second: 1, first: many}
+                steps = [prod(sizes[c] for c in others[i + 1 :]) for i in range(len(others))]
                 axes = [clique.index(c) for c in (*others, column)]
                 parts.append(values.transpose(axes).reshape(-1))
-                own[-1].append(((first, second, steps[first], int(second != none), 1, lines), weight))
-                for other in others if weight else ():
-                    left = next((c for c in others if c != other), none)
-                    begin = starts[-1] + lines * size
-                    step = steps[other] * size
-                    left_step = steps.get(left, 0) * size
-                    echoes[other].append(((column, left, 1, left_step, step, begin), weight))
+                own[-1].append((_places(others, steps, 1, lines, none), weight))
+                begin = starts[-1] + lines * size
+                for at, other in enumerate(others) if weight else ():
+                    rest, far = others[:at] + others[at + 1 :], steps[:at] + steps[at + 1 :]
+                    along = [1, *(step * size for step in far)]
+                    places = _places([column, *rest], along, steps[at] * size, begin, none)
+                    echoes[other].append((places, weight))
                 lines += parts[-1].size // size
             starts.append(starts[-1] + lines * size)
         residuals = np.concatenate(parts)
@@ -419,10 +430,6 @@ class _Moves:
         return _Moves(self.rows[chosen], self.old[chosen], self.new[chosen])
 
 
-WIDEST = 3
-"""Largest number of columns of a target."""
-
-
 _HEAVIEST = 1 << 10
 """The largest weight as a whole number."""
 
@@ -441,7 +448,7 @@ _MOST_SHARED = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class TableTarget:
-    """The wanted counts of a marginal of one to three columns.
+    """The wanted counts of a marginal of one to five columns.
 
     Attributes:
         counts: float64, shape ``domain.shape(clique)``: rows of each cell.
@@ -478,7 +485,7 @@ def counts_of(
     for target in wanted:
         clique, shape = target.clique, domain.shape(target.clique)
         if not 1 <= len(clique) <= WIDEST or target.counts.shape != shape:
-            raise ValueError(f"the target of {clique} must have one to three columns and the shape {shape}")
+            raise ValueError(f"the target of {clique} must have one to five columns and the shape {shape}")
     found = {}
     cliques = list(dict.fromkeys(target.clique for target in wanted))
     for union, members in unions(domain, cliques, _MOST_SHARED):

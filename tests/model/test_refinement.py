@@ -191,7 +191,7 @@ def test_rows_leave_the_empty_cells_of_a_target_that_counts_them_as_below_zero()
     "wrong",
     [
         TableTarget(("a", "b"), np.ones((3, 2)), 1.0),
-        TableTarget(("a", "b", "c", "d"), np.ones((2, 3, 4, 5)), 1.0),
+        TableTarget(tuple("abcdab"), np.ones((2, 3, 4, 5, 2, 3)), 1.0),
         TableTarget(("a",), np.array([1.0, -1.0]), 1.0),
         TableTarget(("a",), np.array([1.0, np.nan]), 1.0),
         TableTarget(("a",), np.array([1.0, 1e9]), 1.0),

@@ -130,7 +130,7 @@ def test_half_a_file_is_refused_by_its_name(copied, name):
         ({"total": 0}, "total is not a number of rows"),
         ({"total": float("nan")}, "total is not a number of rows"),
         ({"pairs": [["age", "nobody"]]}, "its pairs name no columns"),
-        ({"pairs": [["age"]]}, "not sets of two or three columns"),
+        ({"pairs": [["age"]]}, "not sets of two to five columns"),
         ({"pairs": 3}, "its pairs are not a list"),
         ({"measured": [["age", "smoker", "sex"]]}, "measured pairs are not among"),
         ({"variances": [["age", "sex", -1.0]]}, "variances are not numbers"),
