@@ -31,6 +31,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Estimates, Measurement
 from dpsynth.columns.numeric import NumericCodec
+from dpsynth.columns.parities import FEWEST, number_of_sets, parities, parity_sets
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import Workload
 from dpsynth.config.structure import METHODS
@@ -215,12 +216,26 @@ class FakeDoor:
     def errors(
         self, candidates: Sequence[Clique], estimates: Estimates, price: Fraction
     ) -> tuple[NDArray[np.int64], float]:
+        if not candidates:
+            return np.zeros(0, dtype=np.int64), 0.0
         self._pay("errors", candidates, price)
         self.estimates.append(estimates)
         k = len(candidates)
         # One row moves each distance: all of them by k in L1, by sqrt(k) in L2.
         scale = self.scale(price) * (sqrt(k) if self.noise == "gaussian" else k)
         return self._distances(candidates, estimates) + self._drawn(scale, (k,)), self._stddev(scale)
+
+    def parity_error(self, price: Fraction, number: int) -> float:
+        # One row moves each parity: all of them by their number in L1, by its root in L2.
+        return self._stddev(self.scale(price) * (sqrt(number) if self.noise == "gaussian" else number))
+
+    def parities(self, columns: Sequence[str], most: int, price: Fraction) -> tuple[NDArray[np.int64], float]:
+        number = number_of_sets(len(columns), most)
+        self._pay("parities", [*parity_sets(columns, most)], price)
+        scale = self.scale(price) * (sqrt(number) if self.noise == "gaussian" else number)
+        exact = parities([self.codes[c] for c in columns], most)
+        exact = self.rng.integers(-self.rows, self.rows, number) if self.wild else exact
+        return exact + self._drawn(scale, (number,)), self._stddev(scale)
 
     def marginals(
         self, cliques: Sequence[Clique], allowance: Fraction, weights: Sequence[Fraction] = ()
@@ -363,6 +378,9 @@ def same_figures(engine: Engine, table: Engine) -> None:
     for found, expected in zip(engine.counts_of(cliques), table.counts_of(cliques), strict=True):
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, expected)
+    binary = [c for c in columns if table.domain.sizes[c] == 2]
+    if len(binary) >= FEWEST:
+        np.testing.assert_array_equal(engine.parities(binary, FEWEST), table.parities(binary, FEWEST))
     for name in table.texts_kept:
         assert _held(engine, name) == _held(table, name)
     for name in table.numbers_kept:

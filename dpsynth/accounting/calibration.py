@@ -347,6 +347,14 @@ class Calibration:
         each = self.near.l1
         return self._noise(price, number * each, number * each**2, _distance_moved(each))
 
+    def parities(self, price: Fraction, number: int) -> CalibratedNoise:
+        """Noise of so many parities, to each of which one row adds 1 or takes 1, at a price for all of them.
+
+        One unit changes each by ``near.l1`` rows at most, and all of these may move it in one direction.
+        """
+        each = self.near.l1
+        return self._noise(price, number * each, number * each**2, f"a parity moves by at most {each}")
+
     def sums(self, price: Fraction, limit: int) -> CalibratedNoise:
         """Noise of sums by group, to which one row adds or takes at most a limit, in steps.
 

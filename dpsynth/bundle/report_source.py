@@ -518,6 +518,7 @@ _PURPOSES = {
     "values": "Which values many units have",
     "choose": "Which columns to measure together",
     "errors": "How far sets of columns are from the model",
+    "parities": "Which sets of columns of two values have an exclusive or",
     "exam": "How far the finished table is from the private one",
 }
 
@@ -562,7 +563,7 @@ def _step(terms: tuple[str, str, str], group: Sequence[Mechanism], measure: str,
 
 
 def _answers(mechanism: Mechanism) -> int:
-    candidates = mechanism.candidates if mechanism.question in ("errors", "exam") else None
+    candidates = mechanism.candidates if mechanism.question in ("errors", "parities", "exam") else None
     return 1 if candidates is None else candidates
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.calibration import CalibratedNoise
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
+from dpsynth.columns.parities import FEWEST, number_of_sets
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import unions
 from dpsynth.curator import samplers
@@ -32,6 +33,8 @@ from dpsynth.curator.charging import WORTHLESS, PrivacyFilter
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.table import Engine
 from dpsynth.work_shares import as_part
+
+Counts = NDArray[np.int64]
 
 CAPACITY = 1 << 28
 """Capacity of the store, in bytes."""
@@ -180,6 +183,49 @@ class CountQuestions(PrivacyFilter):
 
         values, bought = self._noisy(question, exact, price, self._calibration.counts)
         return FinerCounts(column, by, values, self._terms.noise, bought.scale, pieces)
+
+    def parity_error(self, price: Fraction, number: int) -> float:
+        """Standard deviation, in rows, of each of so many parities at a price for all of them. Public."""
+        return self._calibration.parities(price, number).stddev
+
+    def parities(self, columns: Sequence[str], most: int, price: Fraction) -> tuple[Counts, float]:
+        """Noisy parities of all sets of three to ``most`` of some columns of two places.
+
+        The parity of a set is the sum over all rows of (-1)^(sum of the row's codes in these columns).
+
+        Sensitivity: m l1 in L1 and m l1^2 in squared L2 for m sets, where l1 is ``neighbours.l1``.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a set.
+        Cost: that of one ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        Proof. A row adds 1 to each parity or takes 1, whatever its cells hold. A unit comes or goes with
+        ``max_rows`` rows at most; one that is exchanged takes as many with it at most, and brings as many. So
+        at most l1 rows come or go, and each of m parities moves by at most l1. A row that comes moves every
+        one, so L2 is sqrt(m), not less. In that, parities differ from counts: an exchanged row leaves one
+        cell of a marginal for another, and moves a parity by 2.
+
+        A question lost to an interruption stays paid for, and is asked again from the rest of the budget.
+
+        Returns:
+            The parities int64[sets] in the order of ``parity_sets``, and the noise's standard deviation.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+            ValueError: a column doesn't have two places or stands twice, or no set has so many columns.
+        """
+        sizes = self._table.domain.sizes
+        if len(set(columns)) < len(columns) or any(sizes[c] != 2 for c in columns):
+            raise ValueError("parities are of columns of two places, each once")
+        if not FEWEST <= most <= len(columns):
+            raise ValueError(f"sets have {FEWEST} columns at least, and no more than there are")
+        number = number_of_sets(len(columns), most)
+        asked = {"columns": list(columns), "most": most, "candidates": {"number": number}}
+        values, bought = self._noisy(
+            {"ask": "parities", **asked},
+            lambda: self._table.parities(columns, most),
+            price,
+            lambda price: self._calibration.parities(price, number),
+        )
+        return values, bought.stddev
 
     def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
         event = self._calibration.counts(price).event

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column, codes_of, domain_of
 from dpsynth.columns.domain import Clique, Compression, Domain, cells_of
+from dpsynth.columns.parities import number_of_sets, parities
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, Room, blocks, looked_up, rows_of
 from dpsynth.work_shares import telling
@@ -161,6 +162,10 @@ class Engine(Protocol):
 
     def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> NDArray[np.int64]:
         """Exact counts of pieces by group, int64 of shape (*``domain.shape(by)``, pieces). Private."""
+        ...
+
+    def parities(self, columns: Sequence[str], most: int) -> NDArray[np.int64]:
+        """Exact parities int64[sets] of three to ``most`` columns of two places. Private."""
         ...
 
     def texts_of(self, column: str) -> TextCounts:
@@ -342,6 +347,12 @@ class PrivateTable:
 
         shape = (*self.domain.shape(by), number)
         return added_up(figures, self.rows, [groups * number])[0].reshape(shape)
+
+    def parities(self, columns: Sequence[str], most: int) -> NDArray[np.int64]:
+        def figures(block: slice) -> list[NDArray[np.int64]]:
+            return [parities([self._codes_in(c, block) for c in columns], most)]
+
+        return added_up(figures, self.rows, [number_of_sets(len(columns), most)])[0]
 
     def texts_of(self, column: str) -> TextCounts:
         return self.texts[column].counts(self.unit)

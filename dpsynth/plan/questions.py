@@ -421,6 +421,18 @@ class Door(Protocol):
         """Noisy counts of rows by group and by the piece of a bin that holds their number."""
         ...
 
+    def parity_error(self, price: Fraction, number: int) -> float:
+        """Standard deviation, in rows, of each of so many parities at a price for all of them. Public."""
+        ...
+
+    def parities(self, columns: Sequence[str], most: int, price: Fraction) -> tuple[NDArray[np.int64], float]:
+        """Noisy parities int64[sets] of three to ``most`` columns of two places, and their noise's deviation.
+
+        The sets stand in the order of ``parity_sets``. A lost question is asked again from the rest of the
+        budget.
+        """
+        ...
+
     def choose(
         self,
         candidates: Sequence[Clique],

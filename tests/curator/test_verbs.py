@@ -17,6 +17,7 @@ from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column, NumberSearch, ValueSearch
+from dpsynth.columns.domain import Compression
 from dpsynth.columns.finished_table import CodedRows, FinishedTable
 from dpsynth.columns.number_texts import PLAIN
 from dpsynth.columns.numeric import NumericCodec
@@ -28,7 +29,7 @@ from dpsynth.testing import FakeDoor
 from tests.guarantee.draws import watched_draws
 
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
-FREE = {"cell_error"}
+FREE = {"cell_error", "parity_error"}
 """Public arithmetic: no row is looked at, and nothing is charged."""
 TWINS = {"coded", "grouped", "bounded", "keeping"}
 """Curators of the same rows, with the same budget."""
@@ -41,11 +42,13 @@ AGE = Column(
 )
 YEARS = Column("years", NumericCodec((0.0, 5.0, 10.0), 0, integer=True))
 CITY = Column("city", CategoryCodec(("A",), "else"), search=ValueSearch((), 9, "else"))
-WELL = Column("well", BooleanCodec())
+WELL, ILL, OLD = (Column(name, BooleanCodec()) for name in ("well", "ill", "old"))
 CELLS = {
     "age": ["3", "40", "5", "61"] * 9,
     "city": ["A", "B", "B", "B"] * 9,
     "well": ["yes", "no"] * 18,
+    "ill": ["no", "yes"] * 18,
+    "old": ["no", "no"] * 18,
     "years": ["3", "9"] * 18,
 }
 PEOPLE = Neighbours("add_remove", "who", 2)
@@ -66,12 +69,16 @@ CODED = CodedRows()
 CODED.add({"well": np.zeros(5, np.uint8)})
 FINISHED = FinishedTable(CODED, 30)
 
+TWO_PLACES = Compression(dict.fromkeys(("well", "ill", "old"), np.array([0, 1, 1])))
+"""Missing cells count with one of both values."""
+
 EXAMPLES = {
     "count": lambda c: c.count(PRICE),
     "marginals": lambda c: c.marginals(WELLS, PRICE),
     "singles": lambda c: c.singles(["well"], PRICE),
     "sums": lambda c: c.sums("years", ("well",), Centring((2, 7), 3), PRICE),
     "finer_counts": lambda c: c.finer_counts("years", ("well",), Pieces((0, 2, 5), 2), PRICE),
+    "parities": lambda c: c.grouped(TWO_PLACES).parities(["well", "ill", "old"], 3, PRICE),
     "choose": lambda c: c.choose(WELLS, Flat(), PRICE),
     "choose_in_turn": lambda c: c.choose_in_turn(WELLS, Flat(), PRICE, 2, lambda _: np.ones(2, bool)),
     "errors": lambda c: c.errors(WELLS, Flat(), PRICE),
@@ -102,7 +109,7 @@ def charged_first(monkeypatch, folder: Path, verb: str, terms: Terms) -> bool:
     """Whether the verb draws, and every draw is of a question that stands charged on disk."""
     who = [f"person {i // 2}" for i in range(36)]
     batch = {name: pa.array(cells) for name, cells in {**CELLS, "who": who}.items()}
-    columns = [AGE, CITY, WELL, YEARS]
+    columns = [AGE, CITY, WELL, ILL, OLD, YEARS]
     rows = load_rows([batch], columns, terms.neighbours, b"k" * 32, summed=frozenset(("years",)))
     path = folder / "journal.jsonl"
     journal = Journal.create(path, {"id": "x"})

@@ -195,6 +195,40 @@ FAULTS: tuple[Fault, ...] = (
         "guarantee/test_noisy_errors.py::test_no_neighbour_of_any_small_table_moves_the_distances_further_than_declared_and_some_move_them_so_far",
     ),
     _fault(
+        "parities as one parity",
+        "A unit moves every parity, and noise is made for one.",
+        "Calibration.parities",
+        "number * each, number * each**2",
+        "each, each**2",
+        "guarantee/test_parities.py::test_a_row_that_comes_moves_every_parity_and_one_that_is_exchanged_some_of_them_by_two",
+    ),
+    _fault(
+        "parities that move as counts do, in squared L2",
+        "An exchanged row moves a parity by two, and noise is made for two moves by one.",
+        "Calibration.parities",
+        "number * each**2",
+        "number * self.near.l2_squared",
+        "guarantee/test_parities.py::test_no_neighbour_of_any_small_table_moves_a_parity_further_than_declared_and_some_move_it_so_far",
+    ),
+    _fault(
+        "parities with seven tenths of their noise",
+        "A scan tells twice what is charged.",
+        "CountQuestions.parities",
+        "lambda price: self._calibration.parities(price, number),",
+        "lambda price: self._calibration.parities(price, max(number // 2, 1)),",
+        "guarantee/test_parities.py::test_a_row_that_comes_moves_every_parity_and_one_that_is_exchanged_some_of_them_by_two",
+    ),
+    _fault(
+        "parities drawn beside the journal",
+        "A scan is neither charged nor recorded.",
+        "CountQuestions.parities",
+        "        values, bought = self._noisy(",
+        "        def drawn(_, exact, price, of):\n"
+        "            return samplers.add_noise(of(price).event, exact()), of(price)\n\n"
+        "        values, bought = drawn(",
+        "curator/test_verbs.py::test_each_verb_is_charged_before_it_is_drawn",
+    ),
+    _fault(
         "sums that move as counts do, in squared L2",
         "An exchanged row may move one sum by twice its limit, and noise is made for two moves by it.",
         "Calibration.sums",

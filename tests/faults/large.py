@@ -10,6 +10,7 @@ _WORST = (
     "guarantee/test_large_and_second.py::"
     "test_the_worst_neighbour_costs_the_price_of_a_question_of_any_size_and_no_more"
 )
+_MILLION = "guarantee/test_parities.py::test_a_unit_that_moves_a_million_parities_costs_the_price"
 _LARGE = "guarantee/test_large_and_second.py::"
 _MANY = "guarantee/test_many_rows_and_questions.py::"
 
@@ -54,6 +55,31 @@ LARGE: tuple[Fault, ...] = (
         "self._calibration.distances(price, len(candidates))",
         "self._calibration.distances(price, min(len(candidates), 64))",
         f"{_WORST}[1_replace_one-gdp_gaussian-errors_of_3160]",
+    ),
+    _fault(
+        "parities of at most 500 sets",
+        "From the 501st set on noise is made for 500.",
+        "Calibration.parities",
+        "        each = self.near.l1\n        return self._noise(price, number * each",
+        "        each, number = self.near.l1, min(number, 500)\n        return "
+        "self._noise(price, number * each",
+        f"{_WORST}[1_replace_one-gdp_gaussian-parities_of_80]",
+    ),
+    _fault(
+        "parities of at most 2^20 sets",
+        "A unit moves more than a million parities, and noise is made for 2^20.",
+        "CountQuestions.parities",
+        "lambda price: self._calibration.parities(price, number),",
+        "lambda price: self._calibration.parities(price, min(number, 1 << 20)),",
+        f"{_MILLION}[1_add_remove-gdp_gaussian-4]",
+    ),
+    _fault(
+        "parities of many columns count twice",
+        "Each row counts twice in the parities of more than 64 columns.",
+        "PrivateTable.parities",
+        "[number_of_sets(len(columns), most)])[0]",
+        "[number_of_sets(len(columns), most)])[0] * (1 + (len(columns) > 64))",
+        f"{_MILLION}[1_add_remove-gdp_gaussian-4]",
     ),
     _fault(
         "persons of at most 64 rows, L1",

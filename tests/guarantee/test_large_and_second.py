@@ -209,6 +209,8 @@ ASKED: dict[str, tuple[Ask, Sequence[int]]] = {
     "examine": (lambda c, n: c.examine(PAIRS[:n], finished(), PRICE), (len(PAIRS), *SIZES, 1)),
     "counts_under": (lambda c, n: c.counts_under(CITY, cities(n), PRICE), (1 << 13, *SIZES)),
     "medians": (runs, SIZES),
+    # Sets of odd size alone: an exchanged row moves all of these.
+    "parities": (lambda c, n: c.parities(NAMES[:n], 3, PRICE), (len(NAMES), 16, 3)),
 }
 """The questions, each with its sizes, the largest first; the price is the same for all sizes."""
 

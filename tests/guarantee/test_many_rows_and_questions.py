@@ -79,7 +79,11 @@ def test_one_row_after_many_moves_each_answer_by_itself(monkeypatch, rows):
         last[rows:] = 1
         steps = {"x": np.where(last, 9, 0).astype(np.int32)}
         table = PrivateTable(
-            Domain({"x": 2, "y": 2}), {"x": last, "y": last}, number, steps=steps, summed=frozenset("x")
+            Domain(dict.fromkeys("xyz", 2)),
+            dict.fromkeys("xyz", last),
+            number,
+            steps=steps,
+            summed=frozenset("x"),
         )
         curator = opened(table, Notes())
 
@@ -87,10 +91,11 @@ def test_one_row_after_many_moves_each_answer_by_itself(monkeypatch, rows):
             curator.marginals([(), ("x",), ("y",), ("x", "y")], Fraction(1))
             curator.sums("x", ("y",), centring, Fraction(1))
             curator.finer_counts("x", ("y",), pieces, Fraction(1))
+            curator.parities(tuple("xyz"), 3, Fraction(1))
 
         found.append(drawn_upon(monkeypatch, ask))
     gaps = [(b - a).tolist() for a, b in zip(*found, strict=True)]
-    assert gaps == [1, [0, 1], [0, 1], [[0, 0], [0, 1]], [0, 5], [[0, 0], [0, 1]]]
+    assert gaps == [1, [0, 1], [0, 1], [[0, 0], [0, 1]], [0, 5], [[0, 0], [0, 1]], [-1]]
     assert found[0][0] == rows
 
 

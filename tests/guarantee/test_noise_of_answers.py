@@ -57,13 +57,22 @@ def finer_counts(measure: Measure, kind: str) -> Found:
     return answer.values - np.array([1, 0, 0]), answer.stddev, notes.entries[0]
 
 
+def parities(measure: Measure, kind: str) -> Found:
+    names = tuple(f"c{i}" for i in range(24))
+    notes = Notes()
+    table = PrivateTable(Domain(dict.fromkeys(names, 2)), dict.fromkeys(names, np.zeros(3, np.uint8)), 3)
+    curator = Curator(table, Terms(NEIGHBOURS[3], measure, Fraction(100), kind), notes)
+    answer, told = curator.parities(names, 4, Fraction(10))
+    return answer - 3, told, notes.entries[0]
+
+
 def persons(measure: Measure, kind: str) -> Found:
     door, notes = opened([1], REPLACE, measure, kind)
     answer = door.rows_per_unit(range(1, MANY + 1), Fraction(1, 10))
     return answer.values, answer.stddev, notes.entries[0]
 
 
-ANSWERS: list[Callable[[Measure, str], Found]] = [distances, exam, sums, finer_counts, persons]
+ANSWERS: list[Callable[[Measure, str], Found]] = [distances, exam, sums, finer_counts, parities, persons]
 
 
 def spread(asked: Callable[[Measure, str], Found], measure: Measure, kind: str) -> tuple[float, float]:

@@ -309,6 +309,11 @@ class PartitionedTable:
         """Exact counts of pieces by group, each worker's added up. Private."""
         return self.workers.combined(methodcaller("finer_counts", column, by, pieces), _added, self.parts)
 
+    def parities(self, columns: Sequence[str], most: int) -> Counts:
+        """Exact parities of sets of columns, each worker's added up. Private."""
+        figure = partial(_parities, columns=tuple(columns), most=most, compression=self.compression)
+        return self.workers.combined(figure, _added, self.parts)
+
     def texts_of(self, column: str) -> TextCounts:
         """Exact numbers of rows and units of the texts of a column, each worker's added up. Private."""
         found: TextCounts = self.workers.combined(
@@ -352,6 +357,12 @@ def _counts(
     table: PrivateTable, cliques: tuple[Clique, ...], compression: Compression | None
 ) -> list[Counts]:
     return (table if compression is None else table.recoded(compression)).counts_of(cliques)
+
+
+def _parities(
+    table: PrivateTable, columns: tuple[str, ...], most: int, compression: Compression | None
+) -> Counts:
+    return (table if compression is None else table.recoded(compression)).parities(columns, most)
 
 
 def _added(parts: Sequence[Counts]) -> Counts:

@@ -15,6 +15,7 @@ from dpsynth.wings.proof.audit.losses import LowerBound
 ASKED: Mapping[str, str] = {
     "marginal": "counts",
     "errors": "distances",
+    "parities": "parities",
     "choose": "choices",
     "exam": "the exam",
     "sums": "sums",
