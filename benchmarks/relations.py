@@ -15,8 +15,8 @@ flights over three hours late the share that arrives more than 90 minutes off th
 hub: twelve columns of 6 values, 50 000 rows; each leans on one column of 20 values, and on nothing else.
 Printed is the mean distance of pairs from the real ones, without the hub and with it, and what independence
 would have. exclusive-k: 23 binary columns, 47 461 rows, of which two triples (k = 2), quadruples (3) or
-quintuples (4) have one column that is the exclusive or of the others. Printed is the share of rows in which
-it still is; .5 if the relation is lost.
+quintuples (4) have one column that is the exclusive or of the others; exclusive-k-of-c: c columns. Printed is
+the share of rows in which it still is; .5 if the relation is lost.
 
 classes: 23 binary columns, 47 461 rows, that depend on six hidden classes of rows. Printed are the mean
 distances of pairs and of triples from the real ones; how the seconds grow with epsilon is what it is for.
@@ -156,11 +156,15 @@ def hub(work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Sc
     return made_config(real, work, epsilon), score
 
 
-def exclusive(work: Path, epsilon: float, others: int) -> tuple[dict[str, object], Callable[..., Scores]]:
+def exclusive(
+    work: Path, epsilon: float, others: int, columns: int = 23
+) -> tuple[dict[str, object], Callable[..., Scores]]:
     """Binary columns, of which two are the exclusive or of so many others."""
     rng, rows = np.random.default_rng(1), 47_461
     base = rng.integers(0, 2, rows)
-    codes = {f"c{i:02}": np.where(rng.random(rows) < 0.3, base, rng.integers(0, 2, rows)) for i in range(23)}
+    codes = {
+        f"c{i:02}": np.where(rng.random(rows) < 0.3, base, rng.integers(0, 2, rows)) for i in range(columns)
+    }
     names = list(codes)
     sets = [names[:others], names[others : 2 * others]]
     for number, parts in enumerate(sets):
@@ -302,7 +306,7 @@ def posed(name: str, work: Path, epsilon: float) -> tuple[dict[str, object], Cal
         return real_table(name, work, epsilon)
     if name in MADE:
         return MADE[name](work, epsilon)
-    return exclusive(work, epsilon, int(name.removeprefix("exclusive-")))
+    return exclusive(work, epsilon, *map(int, name.removeprefix("exclusive-").split("-of-")))
 
 
 def released(

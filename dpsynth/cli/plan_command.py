@@ -53,6 +53,8 @@ def errors_in_words(facts: Facts) -> Iterator[str]:
         yield _pairs(errors["pairs"], errors["pairs_measured_at_most"])
     if errors["exam_within"] is not None:
         yield f"The exam tells the error of a pair to within {_percent(errors['exam_within'])}."
+    if errors["exclusive_ors"] is not None:
+        yield _exclusive_ors(errors["exclusive_ors"])
     fewer, epsilon = errors["columns_that_would_do"], errors["epsilon_that_would_do"]
     if fewer is not None:
         yield (
@@ -80,6 +82,16 @@ def _pairs(pairs: Sequence[Facts], measured: int) -> str:
     return (
         f"Pairs: at most {measured:,} of {len(pairs):,} are measured. Weak relations show in {len(weak):,}, "
         f"only strong ones in {len(strong):,}, hardly any in {len(hidden):,}."
+    )
+
+
+def _exclusive_ors(found: Facts) -> str:
+    columns = f"the {found['columns_of_two_values']} columns of two values"
+    if not found["at_most"]:
+        return f"An exclusive or of three or more of {columns} would be lost: too few rows for this ε."
+    return (
+        f"An exclusive or of up to {found['at_most']} of {columns} is found. To look for it takes "
+        f"{_percent(found['share'])} of the budget."
     )
 
 

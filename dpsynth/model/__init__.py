@@ -11,7 +11,7 @@ from dpsynth.model.raking import RakedEstimates, public_counts, raked, raked_row
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
 from dpsynth.model.refinement import Effort, TableTarget
 from dpsynth.model.rounding import permuted
-from dpsynth.model.sampling import chunk_draws, sample
+from dpsynth.model.sampling import chunk_draws, sample, sampled_parities
 from dpsynth.model.storage import load, save
 from dpsynth.model.triangulation import Triangulation
 
@@ -45,6 +45,7 @@ __all__ = [
     "refined_rows",
     "refits",
     "sample",
+    "sampled_parities",
     "save",
     "zeros_within",
 ]

@@ -42,6 +42,7 @@ from dpsynth.plan.plan import Found, Plan, make_plan, promised
 from dpsynth.plan.questions import ASSUMED_ROWS
 from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
 from dpsynth.strategy import strategy_of
+from dpsynth.strategy.exclusive_ors import FEWEST_COLUMNS, TWO, scan_of
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Reading
@@ -221,6 +222,7 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
         "columns": [_counts(column, rows) for column in columns],
         "pairs_measured_at_most": plan.outlined.cliques,
         "exam_within": exam_within(plan, rows),
+        "exclusive_ors": _exclusive_ors(compiled_spec, plan, rows),
         "pairs": [_counts(pair, rows) for pair in pairs],
         "columns_that_would_do": enough_columns(columns, rows),
         "epsilon_that_would_do": {
@@ -228,6 +230,27 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
             "epsilon": None if epsilon is None else float(epsilon),
         },
     }
+
+
+def _exclusive_ors(compiled_spec: CompiledSpec, plan: Plan, rows: int) -> dict[str, object] | None:
+    """The largest exclusive or that is looked for; None where none is, as of too few columns of two values.
+
+    A column that has a place for missing cells counts, as that is merged where hardly any cell is missing.
+    """
+    sizes = {c.name: c.size - c.missing for c in compiled_spec.columns if c.search is None}
+    of_two = sum(size == TWO for size in sizes.values())
+    if plan.structure != "auto" or plan.outlined.rounds < 2 or of_two < FEWEST_COLUMNS:
+        return None
+    budget = plan.budget * (plan.shares.structure + plan.shares.marginals)
+    scan = scan_of(
+        sizes,
+        compiled_spec.workload,
+        rows,
+        budget,
+        lambda price, number: plan.bought.parities(price, number).stddev,
+    )
+    most, price = (scan.most, scan.price) if scan else (0, Fraction(0))
+    return {"columns_of_two_values": of_two, "at_most": most, "share": float(price / plan.budget)}
 
 
 def _counts(errors: CountErrors, rows: int | None = None) -> dict[str, object]:

@@ -14,6 +14,8 @@
    it is made small. Then, and if the distances of small triples would tell something, the tree gets its part
    of the budget only. With the rest, pairs and triples beside it are measured, and its own cliques once more
    (``second_round``).
+7. If a scan of parities would show exclusive ors of three to five columns (``exclusive_ors``), it is asked
+   before the tree is measured. The sets that stand out are measured with the triples, or alone.
 
 Invariant: which pairs may be measured, and whose distance is asked for, follows from public facts.
 """
@@ -37,6 +39,7 @@ from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
 from dpsynth.strategy.allocation import MEASURED_A_COLUMN, Split, Trade, penalty, shared, whole_weights
 from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, with_blocks
+from dpsynth.strategy.exclusive_ors import Scan, scan_of
 from dpsynth.strategy.second_round import (
     LATER,
     LEAST_OUTSIDE,
@@ -45,6 +48,7 @@ from dpsynth.strategy.second_round import (
     tree_cells,
     tree_share,
     triples_would_tell,
+    with_exclusive_ors,
     with_pairs_beside,
 )
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
@@ -235,20 +239,28 @@ class Auto:
         grown = _grown(problem, pairs, distances, trade, bound)
         unknown = later > 0 and pairs_would_tell(door, problem, len(pairs.cliques), pairs.unasked)
         beside = later > 0 and (unknown or grown.outside > LEAST_OUTSIDE * grown.inside)
-        if not beside and not (later and triples_would_tell(door, problem)):
+        told = beside or (later > 0 and triples_would_tell(door, problem))
+        scan = _scan(door, problem) if later else None
+        if not told and scan is None:
             return _measured(door, problem, pairs, grown, door.remaining)[0]
         if beside:
             most = tree_cells(grown.inside, grown.outside)
             bound = min(bound, max(most, 2 * sum(problem.domain.sizes.values())))
             grown = _grown(problem, pairs, distances, trade, bound)
-        kept = min(problem.structure * LATER, door.remaining / 4)
+        parities = None if scan is None else scan.asked(door)
+        start = problem.start.model
+        if not told and parities and not grown.chosen.size and not parities.exclusive_ors(start, start):
+            return _measured(door, problem, pairs, grown, door.remaining)[0]
+        kept = min(problem.structure * LATER, door.remaining / 4) if told else 0
         allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside, unknown=unknown)
         selection, costs = _measured(door, problem, pairs, grown, allowance)
         prior = selection.prior * problem.start.model.total
         answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))
         fit = problem.refit(answers, problem.start, ROUGH, prior_rows=prior)
         weights = dict(zip(pairs.cliques, pairs.weights.tolist(), strict=True))
-        return with_pairs_beside(door, problem, selection, costs, fit, weights)
+        if parities is not None and not told:
+            return with_exclusive_ors(door, problem, selection, costs, fit, weights, parities)
+        return with_pairs_beside(door, problem, selection, costs, fit, weights, parities)
 
 
 STRATEGY: type[Strategy] = Auto
@@ -272,6 +284,11 @@ def _trade(door: Door, problem: Problem, choosing: Fraction) -> Trade:
     return Trade(
         unit, power, float(budget), np.array([known[c] for c in columns]), weights * values, weights * merged
     )
+
+
+def _scan(door: Door, problem: Problem) -> Scan | None:
+    sizes, rows = problem.domain.sizes, problem.start.model.total
+    return scan_of(sizes, problem.workload, rows, door.remaining, door.parity_error)
 
 
 def _bound(trade: Trade, problem: Problem) -> int:

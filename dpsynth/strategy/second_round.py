@@ -30,6 +30,7 @@ from dpsynth.model import Fit, MarkovRandomField, RakedEstimates, Wanted, poster
 from dpsynth.plan.questions import Door
 from dpsynth.strategy.allocation import Trade
 from dpsynth.strategy.candidates import MOST_CELLS
+from dpsynth.strategy.exclusive_ors import NoisyParities
 from dpsynth.strategy.strategy import Problem, Selection
 
 Floats = NDArray[np.float64]
@@ -143,6 +144,28 @@ _Known = Mapping[Clique, tuple[float, float]]
 """Cliques that were measured already, each once: its cost so far, and its weighted cells."""
 
 
+def with_exclusive_ors(
+    door: Door,
+    problem: Problem,
+    selection: Selection,
+    costs: Sequence[float],
+    fit: Fit,
+    weights: Mapping[Clique, float],
+    parities: NoisyParities,
+) -> Selection:
+    """The selection of a measured tree, with exclusive ors beside it; it spends all of the budget.
+
+    This is the second round where distances would tell nothing. Arguments are those of ``with_pairs_beside``;
+    the tree has cliques, or there is an exclusive or.
+    """
+    selection = replace(selection, fit=fit)
+    found = parities.exclusive_ors(fit.model, fit.model)
+    several = np.array([_weight_of_several(problem, c, weights) for c in found])
+    candidates = _Candidates([*found], np.array([*found.values()]), several)
+    known = _of_tree(problem, selection, costs, weights)
+    return _round(door, problem, selection, known, candidates, door.remaining)[0]
+
+
 def with_pairs_beside(
     door: Door,
     problem: Problem,
@@ -150,19 +173,16 @@ def with_pairs_beside(
     costs: Sequence[float],
     fit: Fit,
     weights: Mapping[Clique, float],
+    parities: NoisyParities | None = None,
 ) -> Selection:
     """The selection of a measured tree, with pairs and triples beside it; it spends all of the budget.
 
     The tree comes with the cost of each clique and the model fitted to them; ``weights`` has each pair that
-    counts.
+    counts, and ``parities`` is the answer to a scan, if one was asked.
     """
-    domain = problem.domain
-    known: _Known = {
-        c: (cost, TREE_COUNTS * domain.cells(c) * _mean_weight(c, weights))
-        for c, cost in zip(selection.cliques, costs, strict=True)
-    }
-    varied = (pair for pair in weights if min(domain.shape(pair)) > 1)
-    pairs = sorted(varied, key=domain.cells)[:MOST_ASKED]
+    known = _of_tree(problem, selection, costs, weights)
+    varied = (pair for pair in weights if min(problem.domain.shape(pair)) > 1)
+    pairs = sorted(varied, key=problem.domain.cells)[:MOST_ASKED]
     noisy, spread = door.errors(pairs, fit.model, min(_for_distances(problem), door.remaining / 2))
     distances = np.maximum(noisy.astype(np.float64), spread / 2)
     selection = replace(selection, fit=fit, distances=dict(zip(pairs, distances.tolist(), strict=True)))
@@ -176,17 +196,30 @@ def with_pairs_beside(
         np.array([weights[c] for c in beside], dtype=np.float64),
     )
     small, larger = _small_triples(problem), _larger_triples(problem)
-    later = TRIPLES if small or larger else Fraction(0)
+    later = TRIPLES if small or larger or parities else Fraction(0)
     selection, known = _round(door, problem, selection, known, found, door.remaining * (1 - later))
     if not later:
         return selection
     estimates = _estimates(problem, fit.model, selection)
-    triples = [*small, *_strongest(estimates, larger)]
+    scanned = parities.exclusive_ors(fit.model, estimates) if parities else {}
+    small = [c for c in small if c not in scanned]
+    triples = [*small, *(c for c in _strongest(estimates, larger) if c not in scanned)]
     noisy, spread = door.errors(triples, estimates, min(_for_distances(problem), door.remaining / 2))
-    of_each = np.array([_triple_weight(problem, c, weights) for c in triples])
     caution = np.array([SMALL_CAUTION] * len(small) + [CAUTION] * (len(triples) - len(small)))
-    found = _Candidates(triples, np.asarray(noisy - caution * spread, dtype=np.float64), of_each)
+    sets = [*triples, *scanned]
+    of_each = np.array([_weight_of_several(problem, c, weights) for c in sets])
+    distances = np.concatenate([noisy - caution * spread, [*scanned.values()]])
+    found = _Candidates(sets, np.asarray(distances, dtype=np.float64), of_each)
     return _round(door, problem, selection, known, found, door.remaining)[0]
+
+
+def _of_tree(
+    problem: Problem, selection: Selection, costs: Sequence[float], weights: Mapping[Clique, float]
+) -> _Known:
+    return {
+        c: (cost, TREE_COUNTS * problem.domain.cells(c) * _mean_weight(c, weights))
+        for c, cost in zip(selection.cliques, costs, strict=True)
+    }
 
 
 def _round(
@@ -208,6 +241,9 @@ def _round(
     repeated = {c: cost for c, cost in zip(known, more.tolist(), strict=True) if cost > 0}
     if not chosen and not repeated:
         repeated = {c: cost for c, (cost, _) in known.items()}
+    if not chosen and not repeated:
+        # A tree without cliques, and nothing beside it that pays.
+        chosen = [candidates.cliques[int(np.argmax(gaining))]]
     paid = {c: costs[c] for c in chosen} | repeated
     left = door.remaining if allowance >= door.remaining else allowance
     answers = door.marginals(list(paid), left, [Fraction(cost) for cost in paid.values()])
@@ -239,8 +275,8 @@ def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:
     return float(np.mean([weights.get(p, weights.get(p[::-1], 0.0)) for p in combinations(clique, 2)]))
 
 
-def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, float]) -> float:
-    return max(problem.workload.weight(triple), TRIPLE_COUNTS * _mean_weight(triple, weights))
+def _weight_of_several(problem: Problem, clique: Clique, weights: Mapping[Clique, float]) -> float:
+    return max(problem.workload.weight(clique), TRIPLE_COUNTS * _mean_weight(clique, weights))
 
 
 def _small_triples(problem: Problem) -> list[Clique]:

@@ -70,6 +70,24 @@ def exclusive_rows(rng: random.Random) -> list[list[str]]:
     return rows
 
 
+def parity_rows(rng: random.Random) -> list[list[str]]:
+    """Rows in which well is the exclusive or of three coins."""
+    rows = []
+    for i in range(1500):
+        age, pay, city = rng.randrange(2), rng.randrange(2), rng.randrange(2)
+        well = ["true", "false"][age ^ pay ^ city]
+        rows.append([f"p{i // 2}", str(10 * age), f"{10 * pay}.5", "AB"[city], well, "n"])
+    return rows
+
+
+def scanned(tmp_path: Path, terms: str) -> tuple[list[list[str]], random.Random, Spec, Transcript]:
+    """A release of a table with columns of two values alone."""
+    rng = random.Random(terms)
+    rows = parity_rows(rng)
+    spec = spec_for(write(tmp_path / "x.csv", rows), TERMS[terms], "auto", columns=FEW_PLACES)
+    return rows, rng, spec, observe(spec, tmp_path / "out")
+
+
 def recorded(tmp_path: Path, terms: str) -> tuple[random.Random, list[list[str]], Spec, Transcript]:
     """A release with a model so small that pairs are left beside it, up to where all is asked."""
     rng = random.Random(terms)
@@ -101,16 +119,44 @@ def test_rounds_of_pairs_and_triples_ask_the_same_of_a_neighbour_and_spend_all_t
 def test_small_triples_that_no_pair_shows_ask_the_same_of_a_neighbour(tmp_path: Path) -> None:
     terms, rng = TERMS["rows come and go, Gaussian"], random.Random(2)
     rows = exclusive_rows(rng)
-    spec = spec_for(write(tmp_path / "x.csv", rows), terms, "auto", columns=FEW_PLACES)
+    three = {c: FEW_PLACES[c] for c in ("age", "pay", "city")}
+    spec = spec_for(write(tmp_path / "x.csv", rows), terms, "auto", columns=three)
     record = observe(spec, tmp_path / "out")
     asked = [e.question for e in journal_of(tmp_path).entries]
-    assert [q["candidates"]["number"] for q in asked if q["ask"] == "errors"] == [6, 6, 4]
+    assert [q["candidates"]["number"] for q in asked if q["ask"] == "errors"] == [3, 3, 1]
     assert findings(spec, journal_of(tmp_path)) == []
     changed = islice(neighbours(rows, "add_remove", "row", rng), cases(3, least=2))
     assert list(found_on(tmp_path, spec, record, changed)) == []
 
 
+@pytest.mark.parametrize("terms", some([terms for terms in TERMS if "Gaussian" in terms], 1))
+def test_a_scan_of_parities_asks_the_same_of_a_neighbour_and_all_is_spent(tmp_path: Path, terms: str) -> None:
+    rows, rng, spec, record = scanned(tmp_path, terms)
+    entries = journal_of(tmp_path).entries
+    (question,) = [e.question for e in entries if e.question["ask"] == "parities"]
+    assert (question["columns"], question["most"]) == (["age", "pay", "city", "well"], 4)
+    measured = [e.question["columns"] for e in entries if e.question["ask"] == "marginal"]
+    assert ["age", "pay", "city", "well"] in measured
+    assert findings(spec, journal_of(tmp_path)) == []
+    privacy = TERMS[terms]
+    unit = "person" if "unit" in privacy else "row"
+    changed = islice(neighbours(rows, str(privacy["neighbours"]), unit, rng), cases(3, least=2))
+    assert list(found_on(tmp_path, spec, record, changed)) == []
+
+
 # Planted faults.
+
+
+def test_a_scan_of_sets_that_follow_from_rows_is_caught(tmp_path: Path, monkeypatch) -> None:
+    sound = Curator.parities
+
+    def nosy(self, columns, most, price):
+        return sound(self, columns, most - self._table.rows % 2, price)
+
+    monkeypatch.setattr(Curator, "parities", nosy)
+    rows, _, spec, record = scanned(tmp_path, "rows come and go, Gaussian")
+    with pytest.raises((DpsynthError, ValueError)):
+        on_neighbour(tmp_path, spec, record, farthest(rows, "add_remove", "row")[0])
 
 
 def test_a_second_round_that_looks_at_rows_is_caught(tmp_path: Path, monkeypatch) -> None:
