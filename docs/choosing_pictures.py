@@ -54,7 +54,7 @@ def smallest_group(epsilon: str) -> float:
     )
     works = compiled(spec)
     plan = make_plan(works, strategy_of("auto", ()))
-    return column_errors(plan, dict(works.domain.sizes))[0].smallest
+    return column_errors(plan, works.columns)[0].smallest
 
 
 def account(epsilon: str, releases: int) -> Balance:

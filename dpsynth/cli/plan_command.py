@@ -59,7 +59,7 @@ def errors_in_words(facts: Facts) -> Iterator[str]:
     if fewer is not None:
         yield (
             f"{len(columns)} columns on {rows:,} rows are too many: declare fewer columns (about {fewer} "
-            "would do at this ε), or fewer bins and values."
+            "would do at this ε), or fewer values."
         )
     if columns:
         found, limit = epsilon["epsilon"], _percent(epsilon["share_moved"])

@@ -264,6 +264,25 @@ def equal_starts(low: int, high: int, bins: int) -> list[int]:
     return [low, low + 1, *(start for start in inner if start > low + 1), high]
 
 
+def round_starts(low: int, high: int, bins: int) -> list[int]:
+    """Starts of bins of one width at its multiples, up to a number of bins; the ends have bins of their own.
+
+    The width is 1, 2, 2.5 or 5 times a power of ten, so that a value that many rows have begins a bin.
+
+    >>> round_starts(0, 100, 12), round_starts(3, 9, 12)
+    ([0, 1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100], [3, 4, 5, 6, 7, 8, 9])
+
+    Args:
+        bins: number of bins, at least 12.
+    """
+    if high - low < bins:
+        return list(range(low, high + 1))
+    power = 10 ** max(len(str((high - low) // bins)) - 1, 0)
+    widths = (factor * power // 10 for factor in (10, 20, 25, 50, 100, 200, 500) if factor * power % 10 == 0)
+    width = next(w for w in widths if (high - 1) // w - (low + 1) // w + 3 <= bins)
+    return [low, low + 1, *range(((low + 1) // width + 1) * width, high, width), high]
+
+
 DEFAULT_BINS = 32
 
 

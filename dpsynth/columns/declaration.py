@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, ClassVar, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self, get_args
 
 import pyarrow as pa
 from pydantic import Field
@@ -290,6 +290,10 @@ class Modelled(Section):
 
     def search(self) -> Search | None:
         return None
+
+    def counted(self) -> Self:
+        """The declaration with cells of the model's own choice, where they are finer than the owner's."""
+        return self
 
     @property
     def uniform(self) -> bool:

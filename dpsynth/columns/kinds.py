@@ -10,7 +10,7 @@ of a kind of column; no other file asks for the kind of a column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Annotated, ClassVar, Protocol
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler
@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from dpsynth.columns.calendar import DateColumn, DatetimeColumn, TimeColumn
 from dpsynth.columns.category import BooleanColumn, CategoryColumn, OrderedColumn
-from dpsynth.columns.declaration import Declared, Described
+from dpsynth.columns.declaration import Declared, Described, Modelled
 from dpsynth.columns.derived import DerivedColumn
 from dpsynth.columns.duration import DurationColumn
 from dpsynth.columns.identifier import IdentifierColumn
@@ -97,7 +97,15 @@ ColumnSpec = Annotated[Declaration, _OfItsKind(), BeforeValidator(_with_kind)]
 """One column's declaration."""
 
 
-def layout_of(declared: Mapping[str, ColumnSpec]) -> Layout:
-    """The columns of the synthetic table, in the order of their declarations."""
-    parts = (column.part(name) for name, column in declared.items())
+def layout_of(declared: Mapping[str, ColumnSpec], counted: Container[str] = ()) -> Layout:
+    """The columns of the synthetic table, in the order of their declarations.
+
+    Args:
+        counted: columns that have the model's own cells, where their declaration leaves them open.
+    """
+    own = {
+        name: column.counted() if name in counted and isinstance(column, Modelled) else column
+        for name, column in declared.items()
+    }
+    parts = (column.part(name) for name, column in own.items())
     return Layout(tuple(part for part in parts if part is not None))

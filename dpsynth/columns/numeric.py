@@ -35,6 +35,7 @@ from dpsynth.columns.bins import (
     growing_starts,
     grows,
     means,
+    round_starts,
     slopes,
 )
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Readings, clipped, drawn_between
@@ -237,6 +238,12 @@ _Within = Annotated[Literal["linear", "uniform"], Choice(("linear", "uniform"))]
 _Edges = Annotated[Literal["log"] | Edges, Choice(("equal", "log", "quantiles", "tree"))]
 
 
+_NUMBER_OF_BINS = (
+    "for statistics, constraints and public marginals that name the column; elsewhere it is counted in cells "
+    "of the model's own. "
+)
+
+
 def _ends(
     low: Decimal | int | None, high: Decimal | int | None, bins: int | tuple[Decimal | int, ...] | None
 ) -> tuple[Decimal | int, Decimal | int]:
@@ -329,6 +336,29 @@ class _NumericColumn(Modelled):
             if getattr(self, key) is not None:
                 raise refused(f"has no use with {searched}; leave out one of the two", key)
 
+    def counted(self) -> Self:
+        """The declaration with edges of the model's own, at round numbers; a cell a value where they are few.
+
+        What wide bins hide no budget gives back, and counts of narrow ones are cheap: neighbours of few rows
+        are put together by noisy counts before columns are counted together (``model.rare_values``). So a
+        number of bins below ``ONE_A_VALUE`` doesn't bind; listed edges do, and those that are to be found.
+        """
+        bins = self.bins or 1
+        if self.search() is not None or isinstance(bins, tuple) or bins >= ONE_A_VALUE:
+            return self
+        assert self.min is not None and self.max is not None
+        decimals = self._decimals()
+        low, high = ceil(self.min * 10**decimals), floor(self.max * 10**decimals)
+        if low >= high:
+            return self
+        if self.edges == "log" or (self.edges is None and grows(float(self.min), float(self.max))):
+            starts = growing_starts(low, high, ONE_A_VALUE)
+        else:
+            starts = round_starts(low, high, ONE_A_VALUE)
+        edges = tuple(Decimal(step).scaleb(-decimals) if decimals else step for step in (*starts, high))
+        pinned = {"decimals": decimals} if self.type == "number" else {}
+        return self.model_copy(update={"bins": edges, "edges": None, **pinned})
+
     def _unasked(self) -> bool:
         return self.edges == "log" or (self.bins is None and self.edges is None)
 
@@ -359,8 +389,9 @@ class IntegerColumn(_NumericColumn):
     max: _WholeBound | None = Field(default=None, description="Largest value; larger ones count as this one.")
     bins: Annotated[int | tuple[int, ...], Bins(Whole())] | None = Field(
         default=None,
-        description=f"A number of bins, or their rising edges: [0, 10, 20, 110] is 0-9, 10-19 and 20-110. "
-        f"Left out: one a value up to {ONE_A_VALUE} values, otherwise {DEFAULT_BINS}.",
+        description="Rising edges of bins: [0, 10, 20, 110] is 0-9, 10-19 and 20-110. Or a number of bins, "
+        + _NUMBER_OF_BINS
+        + f"Left out: one a value up to {ONE_A_VALUE} values, otherwise {DEFAULT_BINS}.",
     )
     format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
     missing: Missing = True
@@ -423,8 +454,10 @@ class NumberColumn(_NumericColumn):
     max: _Bound | None = Field(default=None, description="Largest value; larger ones count as this one.")
     bins: Annotated[int | tuple[Decimal, ...], Bins(Number())] | None = Field(
         default=None,
-        description="A number of equal bins, or their rising edges. Left out: one a value up to "
-        f"{ONE_A_VALUE} values of the declared decimals, otherwise {DEFAULT_BINS}.",
+        description="Rising edges of bins. Or a number of bins, "
+        + _NUMBER_OF_BINS
+        + f"Left out: one a value up to {ONE_A_VALUE} values of the declared decimals, otherwise "
+        f"{DEFAULT_BINS}.",
     )
     decimals: Annotated[int, Whole(at_least="0", at_most=str(_MAX_DECIMALS))] | None = Field(
         default=None,

@@ -151,7 +151,7 @@ class CompiledSpec:
 
 def compiled(spec: Spec) -> CompiledSpec:
     """The compiled spec; made once a release."""
-    layout = layout_of(spec.columns)
+    layout = layout_of(spec.columns, set(spec.columns) - _bound(spec))
     columns = {column.name: column for column in layout.columns}
     return CompiledSpec(
         spec,
@@ -160,6 +160,23 @@ def compiled(spec: Spec) -> CompiledSpec:
         public_marginals_of(spec.public_marginals, columns),
         spec.structure.workload_over(tuple(columns)),
     )
+
+
+def _bound(spec: Spec) -> set[str]:
+    """Columns that keep the bins declared: something is asked, or known, about these bins.
+
+    Columns that a statistic counts or groups by, or that a constraint or a public marginal names. In the
+    local model, or if no values are merged, more cells would be more noise.
+    """
+    if spec.trust == "local" or not spec.structure.merge_rare:
+        return set(spec.columns)
+    found = {name for marginal in spec.public_marginals for name in marginal.columns}
+    if spec.constraints:
+        found.update(rules_of(spec.constraints, layout_of(spec.columns)).named)
+    for asked in spec.publish.statistics:
+        found |= {name for clique in asked.cliques if len(clique) > 1 for name in clique}
+        found |= {name for name in asked.columns if name not in asked.numbers}
+    return found
 
 
 def _privacy(spec: Spec) -> dict[str, object]:

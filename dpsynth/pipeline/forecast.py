@@ -30,7 +30,6 @@ from dpsynth.pipeline.reservation import (
 )
 from dpsynth.plan.expected_errors import (
     CountErrors,
-    bins_that_hide,
     column_errors,
     enough_columns,
     enough_epsilon,
@@ -39,7 +38,6 @@ from dpsynth.plan.expected_errors import (
     sampling_error,
 )
 from dpsynth.plan.plan import Found, Plan, make_plan, promised
-from dpsynth.plan.questions import ASSUMED_ROWS
 from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
 from dpsynth.strategy import strategy_of
 from dpsynth.strategy.exclusive_ors import FEWEST_COLUMNS, TWO, scan_of
@@ -88,7 +86,6 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "notes": [
             *spec.warnings(),
             *_moments(compiled_spec),
-            *_wide_bins(compiled_spec, plan, rows),
             *_hints(compiled_spec, plan, known),
         ],
     }
@@ -106,24 +103,13 @@ def _moments(compiled_spec: CompiledSpec) -> Iterator[str]:
         )
 
 
-def _wide_bins(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> Iterator[str]:
-    number = rows or compiled_spec.public_marginals.rows or ASSUMED_ROWS
-    found = bins_that_hide(compiled_spec, plan, int(number))
-    if found:
-        named = ", ".join(f"{name} ({bins})" for name, bins in found.items())
-        yield (
-            f"Wide bins hide more than noise would in {number:,} rows, and no budget brings that back. Leave "
-            f"bins out of these columns, or write the number in brackets: {named}."
-        )
-
-
 def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[str, object] | None:
     """The sample of units, beside the same release without one; None if all units are asked."""
     if plan.sampling is None:
         return None
     privacy = compiled_spec.spec.privacy.model_copy(update={"sample_rate": None})
     again = compiled(compiled_spec.spec.model_copy(update={"privacy": privacy}))
-    without, sizes = plans_of(again)[0], dict(compiled_spec.domain.sizes)
+    without, columns = plans_of(again)[0], compiled_spec.columns
     of_sample = plan.sampling.of_sample(Amount(plan.tier.epsilon, plan.tier.delta or Fraction(0)))
     return {
         "rate": float(plan.sampling.rate),
@@ -136,7 +122,7 @@ def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict
                 "error_by_sampling": None if rows is None else sampling_error(plan, rows / one.cells),
                 "error_without_sampling": other.error,
             }
-            for one, other in zip(column_errors(plan, sizes), column_errors(without, sizes), strict=True)
+            for one, other in zip(column_errors(plan, columns), column_errors(without, columns), strict=True)
         ],
     }
 
@@ -205,7 +191,7 @@ def plans_of(compiled_spec: CompiledSpec) -> list[Plan]:
 
 
 def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: float) -> dict[str, object]:
-    columns = column_errors(plan, dict(compiled_spec.domain.sizes))
+    columns = column_errors(plan, compiled_spec.columns)
     if rows is None:
         return {"rows": None, "columns": [_counts(column) for column in columns]}
     pairs = pair_errors(compiled_spec, plan, rows)
@@ -213,7 +199,7 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
     def errors_of(spec: Spec) -> tuple[CountErrors, ...]:
         # The epsilon that a bundle needs does not depend on those of other audiences.
         again = compiled(spec.model_copy(update={"audiences": {}}))
-        return column_errors(plans_of(again)[0], dict(again.domain.sizes))
+        return column_errors(plans_of(again)[0], again.columns)
 
     found = enough_epsilon(compiled_spec.spec, rows, share, errors_of)
     epsilon = None if found is None else float(found)

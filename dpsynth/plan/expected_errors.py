@@ -10,7 +10,7 @@ Invariant: public. The number of rows is one that the caller states or assumes; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
@@ -18,7 +18,7 @@ from math import hypot, pi, sqrt
 
 from dpsynth.accounting.calibration import mean_absolute_error, noise_variance, reach
 from dpsynth.columns.bins import DEFAULT_BINS
-from dpsynth.columns.declaration import ONE_A_VALUE
+from dpsynth.columns.column import Column
 from dpsynth.columns.domain import rare_when_ordered
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
@@ -30,9 +30,6 @@ SEEN = 2.0
 
 WEAK, STRONG = 0.05, 0.2
 """Shares of the rows that a weak relation and a strong one move at least."""
-
-ROWS_A_BIN = 8.0
-"""Standard deviations of a single column's noise that a bin should hold, were its rows spread evenly."""
 
 _POWERS = range(-4, 4)
 """Powers of ten between which an epsilon is sought."""
@@ -69,15 +66,16 @@ class CountErrors:
         return min(1.0, self.smallest * sqrt(self.cells) / rows) if self.ordered else None
 
 
-def column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
-    """The errors of every column that is measured alone, by the columns' numbers of cells, in table order.
+def column_errors(plan: Plan, columns: Sequence[Column]) -> tuple[CountErrors, ...]:
+    """The errors of every column that is measured alone, in table order.
 
-    What earlier tiers have measured is averaged in: precisions add up.
+    What earlier tiers have measured is averaged in: precisions add up. Of a column of many narrow bins these
+    are errors of ``DEFAULT_BINS`` groups of neighbours: noise within such a group is smoothed away.
     """
-    own = _column_errors(plan, sizes)
+    own = _column_errors(plan, columns)
     if plan.before is None:
         return own
-    before = {errors.columns: errors for errors in column_errors(plan.before, sizes)}
+    before = {errors.columns: errors for errors in column_errors(plan.before, columns)}
     return tuple(
         replace(
             errors,
@@ -92,10 +90,17 @@ def _averaged(one: float, other: float) -> float:
     return 0.0 if not one or not other else 1 / hypot(1 / one, 1 / other)
 
 
-def _column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
+def _column_errors(plan: Plan, columns: Sequence[Column]) -> tuple[CountErrors, ...]:
     step = next((s for s in plan.steps if s.step == "one_way"), None)
     scales = {} if step is None else step.scale_of
-    return tuple(_errors((c,), cells, plan, scales[c]) for c, cells in sizes.items() if c in scales)
+    found = []
+    for column in columns:
+        if column.name in scales:
+            groups = min(column.size, DEFAULT_BINS) if column.drawn_inside else column.size
+            one = _errors((column.name,), groups, plan, scales[column.name])
+            wider = sqrt(column.size / groups)
+            found.append(replace(one, error=one.error * wider, smallest=one.smallest * wider))
+    return tuple(found)
 
 
 def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErrors, ...]:
@@ -121,32 +126,6 @@ def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErr
         for a, b in combinations(sizes, 2)
         if compiled.public_marginals.shares((a, b)) is None
     )
-
-
-def bins_that_hide(compiled: CompiledSpec, plan: Plan, rows: int) -> dict[str, int]:
-    """Columns whose declared number of bins hides more than noise would, each with a better number.
-
-    Rows inside a bin are told apart by nothing, so what wide bins hide no later answer gives back, and counts
-    of narrow bins are cheap. The better number is one bin for ``ROWS_A_BIN`` standard deviations of the noise
-    of a single column's count, from 32 to 128, and never above the number of values. Edges that are listed,
-    growing or searched for are taken for meant. The factor is fitted to releases of raw tables.
-    """
-    noise = {e.columns[0]: e.smallest / SEEN for e in column_errors(plan, dict(compiled.domain.sizes))}
-    found = {}
-    for column in compiled.columns:
-        declared, steps = compiled.spec.columns.get(column.name), column.codec.steps
-        bins = getattr(declared, "bins", None)
-        if (
-            not isinstance(bins, int)
-            or getattr(declared, "edges", None)
-            or not noise.get(column.name)
-            or not steps
-        ):
-            continue
-        finest = min(ONE_A_VALUE, max(DEFAULT_BINS, int(rows / (ROWS_A_BIN * noise[column.name]))))
-        if bins < min(finest, steps.last + 1):
-            found[column.name] = min(finest, steps.last + 1)
-    return found
 
 
 def exam_within(plan: Plan, rows: int) -> float | None:

@@ -15,9 +15,12 @@ from functools import cache
 from math import ceil, floor, sqrt
 from typing import Literal
 
+import numpy as np
 from jinja2 import Template
 
 from dpsynth.accounting.calibration import noise_named
+from dpsynth.columns.bins import WIDE
+from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.measurement import LEAST_VARIANCE, ExactTotal, Measurement, OwnAnswer
 from dpsynth.figures import count
@@ -388,8 +391,9 @@ class _Look:
     def _one_value(self) -> Iterator[DataWarning]:
         labels = self.column.codec.labels
         code = int(self.counts.values[: len(labels)].argmax())
-        share = self.rows.share(self.counts, [code])
-        takes = self._also_takes(code)
+        codes = [code] if code not in self._first_cells else self._first_cells
+        share = self.rows.share(self.counts, codes)
+        takes = self._also_takes(codes[0])
         if share.high < 1.0 or share.low <= (DOUBTFUL if takes else NEARLY_ALL):
             return
         if any(self.column.takers.get(key) == code for key in self.expected) or (
@@ -400,11 +404,20 @@ class _Look:
             "one_value",
             share,
             serious=bool(takes) and not self.found and share.low > NEARLY_ALL,
-            label=labels[code],
+            label="' to '".join(labels[c] for c in codes[:: max(len(codes) - 1, 1)]),
             takes=" and ".join(takes),
             found=self.found,
             declared=self._declared,
         )
+
+    @property
+    def _first_cells(self) -> list[int]:
+        """Codes of numbers in a small first part of the range, where all rows are if bounds are too large."""
+        values = self.column.codec.cell_values
+        if not self.column.codec.continuous or not isinstance(values, Intervals):
+            return [0]
+        end = values.low[0] + (values.high[-1] - values.low[0]) / WIDE
+        return np.flatnonzero(values.high <= end).tolist() or [0]
 
     def _also_takes(self, code: int) -> list[str]:
         column, last = self.column, len(self.column.codec.labels) - 1

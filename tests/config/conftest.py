@@ -4,7 +4,8 @@ import textwrap
 
 import pytest
 
-from dpsynth.config import compiled, load
+from dpsynth.columns.kinds import layout_of
+from dpsynth.config import load
 
 SMALL = """\
 source: {path: data/table.csv}
@@ -58,10 +59,10 @@ def load_with(load_text):
 
 @pytest.fixture
 def load_column(load_text):
-    """The domain's column ``x`` of a configuration that declares it so."""
+    """The column ``x`` of a configuration that declares it so, in the cells that it declares."""
 
     def loaded(declared):
         text = f"source: {{path: t.csv}}\nprivacy: {{epsilon: 1}}\ncolumns:\n  x: {declared}\n"
-        return compiled(load_text(text)).columns[0]
+        return layout_of(load_text(text).columns).columns[0]
 
     return loaded

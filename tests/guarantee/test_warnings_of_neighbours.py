@@ -23,8 +23,8 @@ from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, farthest, 
 from tests.thinned import some, thinned
 
 COLUMNS: Mapping[str, object] = {
-    "age": {"type": "integer", "min": 0, "max": 110000, "bins": 4, "missing": False},
-    "pay": {"type": "number", "min": 0, "max": 100, "bins": 4, "decimals": 1},
+    "age": {"type": "integer", "bins": [0, 27500, 55000, 82500, 110000], "missing": False},
+    "pay": {"type": "number", "bins": [0, 25, 50, 75, 100], "decimals": 1},
     "city": {"type": "category", "values": ["a", "b", "c"]},
     "well": {"type": "boolean", "values": ["no", "yes"]},
     "note": {"type": "category", "open": True, "most": 3},

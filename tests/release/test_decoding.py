@@ -28,11 +28,8 @@ def made(folder: Path, **declared: object) -> dpsynth.Release:
     table.write_text("spent,group\n" + "\n".join(f"{s:.2f},{g}" for s, g in zip(spent, group, strict=True)))
     money: dict[str, object] = {
         "type": "number",
-        "min": 0,
-        "max": 100_000,
-        "edges": "log",
+        "bins": [0, 0.01, 1, 3.6, 13, 46, 170, 600, 2200, 7700, 28000, 100000, 100000],
         "decimals": 2,
-        "bins": 12,
         "missing": False,
     }
     config = {

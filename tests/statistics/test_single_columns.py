@@ -1,5 +1,6 @@
 """Every planted cause is warned of, and a healthy table is not, whatever the noise."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil
@@ -13,7 +14,7 @@ from tests.examples import cases
 from tests.statistics.columns import Asked
 from tests.thinned import some
 
-ROWS = 4000
+ROWS = 8000
 ACCOUNTS = {
     "gdp": {"accountant": "gdp", "epsilon": 4},
     "zcdp": {"accountant": "zcdp", "epsilon": 4},
@@ -192,7 +193,7 @@ def test_columns_with_public_counts_are_not_asked_for_and_nothing_is_said_of_the
 def test_a_warning_says_its_figures_and_what_was_declared(rng: np.random.Generator) -> None:
     asked = Asked(COLUMNS)
     (found,) = asked.warnings(asked.counts(spoilt(rng, "another date format")), rng)
-    assert "about 100 % of its cells are missing (noise allows 9" in found.sentence
+    assert re.search("about (99|100) % of its cells are missing .noise allows 9", found.sentence)
     assert "'2024-01' to '2024-12', with the format %Y-%m-%d" in found.remedy
     figures = found.figures
     assert figures["low"] <= figures["share"] <= figures["high"] == 1.0

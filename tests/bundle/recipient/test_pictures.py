@@ -23,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 COLUMNS = {
     "age": {"type": "integer", "min": 0, "max": 99, "missing": False},
     "sex": {"type": "category", "values": ["F", HOSTILE], "missing": False},
-    "cost": {"type": "number", "min": 0, "max": 100, "bins": 4, "decimals": 1},
+    "cost": {"type": "number", "bins": [0, 25, 50, 75, 100], "decimals": 1},
 }
 
 

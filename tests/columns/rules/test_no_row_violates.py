@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from dpsynth.columns.kinds import layout_of
 from dpsynth.columns.rules import Checks, drawing, obeying, rules_of
 from dpsynth.columns.rules import drawing as solving
 from dpsynth.columns.rules import rule as reading
@@ -62,7 +63,7 @@ def test_rows_obey_very_many_conditions(conditions, seed):
 
 
 def grid_says_no_more_than_rows(condition, seed):
-    layout = compiled(spec_of(plain.COLUMNS)).layout
+    layout = layout_of(spec_of(plain.COLUMNS).columns)
     checks = checks_of(layout, [plain.written(condition)])
     rng = np.random.default_rng(seed)
     codes = any_codes(layout, rng)(80)

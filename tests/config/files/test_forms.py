@@ -14,7 +14,8 @@ from pyarrow import csv, parquet
 
 import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.config import compiled, from_mapping
+from dpsynth.columns.kinds import layout_of
+from dpsynth.config import from_mapping
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import COMPRESSIONS
 from dpsynth.curator import check_source, load_table, read_batches
@@ -55,10 +56,10 @@ def typed() -> pa.Table:
 
 def codes(path, form, columns=COLUMNS) -> dict[str, list[int]]:
     """Codes of the filled rows; a row without any cell is no row in some forms."""
-    found = compiled(
+    found = layout_of(
         from_mapping(
             {"release": "r", "source": {"path": "t.csv"}, "privacy": {"epsilon": 1}, "columns": columns}
-        )  # type: ignore[dict-item]
+        ).columns  # type: ignore[dict-item]
     ).columns
     table = load_table(
         read_batches(path, list(columns), form, keep_broken=True), found, Neighbours("add_remove"), b"k" * 32

@@ -525,7 +525,7 @@ def _crowded(tally: ColumnTally) -> Iterator[Finding]:
             tally.column.name,
             int(here[fullest]),
             f"{most} of the values are in one bin, {label}",
-            "declare narrower bins there, or let a release find them",
+            "list narrower bins there, or let a release find them",
             "edges: tree" if tally.codec.continuous else "",
         )
 
