@@ -90,8 +90,8 @@ def _exclusive_ors(found: Facts) -> str:
     if not found["at_most"]:
         return f"An exclusive or of three or more of {columns} would be lost: too few rows for this ε."
     return (
-        f"An exclusive or of up to {found['at_most']} of {columns} is found. To look for it takes "
-        f"{_percent(found['share'])} of the budget."
+        f"An exclusive or of up to {found['at_most']} of {columns} is found, among those whose pairs show "
+        f"little. To look for it takes at most {_percent(found['share'])} of the budget."
     )
 
 

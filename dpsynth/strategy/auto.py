@@ -39,7 +39,7 @@ from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
 from dpsynth.strategy.allocation import MEASURED_A_COLUMN, Split, Trade, penalty, shared, whole_weights
 from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, with_blocks
-from dpsynth.strategy.exclusive_ors import Scan, scan_of
+from dpsynth.strategy.exclusive_ors import SHOWN, Scan, scan_of
 from dpsynth.strategy.second_round import (
     LATER,
     LEAST_OUTSIDE,
@@ -240,7 +240,7 @@ class Auto:
         unknown = later > 0 and pairs_would_tell(door, problem, len(pairs.cliques), pairs.unasked)
         beside = later > 0 and (unknown or grown.outside > LEAST_OUTSIDE * grown.inside)
         told = beside or (later > 0 and triples_would_tell(door, problem))
-        scan = _scan(door, problem) if later else None
+        scan = _scan(door, problem, pairs, distances) if later else None
         if not told and scan is None:
             return _measured(door, problem, pairs, grown, door.remaining)[0]
         if beside:
@@ -286,9 +286,14 @@ def _trade(door: Door, problem: Problem, choosing: Fraction) -> Trade:
     )
 
 
-def _scan(door: Door, problem: Problem) -> Scan | None:
+def _scan(door: Door, problem: Problem, pairs: Pairs, distances: Floats) -> Scan | None:
+    """The scan that pays, of the columns whose pairs don't show that they depend strongly on another one."""
     sizes, rows = problem.domain.sizes, problem.start.model.total
-    return scan_of(sizes, problem.workload, rows, door.remaining, door.parity_error)
+    farthest = np.zeros(len(sizes))
+    for ends in (pairs.first, pairs.second):
+        np.maximum.at(farthest, ends, distances)
+    alone = {c: size for (c, size), far in zip(sizes.items(), farthest, strict=True) if far <= SHOWN * rows}
+    return scan_of(alone, problem.workload, rows, door.remaining, door.parity_error)
 
 
 def _bound(trade: Trade, problem: Problem) -> int:

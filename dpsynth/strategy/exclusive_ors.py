@@ -6,9 +6,9 @@ question: a row moves each by 1, so m of them have sqrt(m) times the noise of on
 rows exceeds where the table is large. Of the sets whose parity lies far from the model's, the farthest ones
 are measured as marginals.
 
-Invariant: if the scan is asked, of which sets and at what price follows from the columns, the budget and the
-noisy number of rows. It is asked only where the exclusive or of most rows would stand out, and for no more
-than that takes.
+Invariant: whether the scan is asked, of which sets and at what price follows from the columns, the budget,
+the noisy number of rows and noisy distances of pairs. It is asked only where the exclusive or of most rows
+would stand out, and for no more than that takes.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ TWO, WIDEST = 2, 5
 """Places of each column, and columns of the largest sets: their marginals have 32 cells."""
 FEWEST_COLUMNS = 4
 """A table of three such columns has one triple, which the distances of triples tell."""
+SHOWN = 0.25
+"""Noisy distance of a pair from independence, as a share of the rows, above which neither column is scanned:
+the exclusive or of three coins or more, fair or not, never shows so far in a pair."""
 MOST_SHARE = Fraction(1, 25)
 """Largest share of the rest of the budget for a scan."""
 BEYOND, SURE = 0.25, 2.4

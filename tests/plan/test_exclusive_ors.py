@@ -32,8 +32,8 @@ def test_a_plan_says_which_exclusive_ors_are_found_and_for_what_part_of_the_budg
     told = facts["expected_errors"]["exclusive_ors"]
     assert (told["columns_of_two_values"], told["at_most"]) == (12, 5) and 0 < told["share"] < 0.05
     assert said(facts) == [
-        "An exclusive or of up to 5 of the 12 columns of two values is found. To look for it takes "
-        f"{100 * told['share']:.2g} % of the budget."
+        "An exclusive or of up to 5 of the 12 columns of two values is found, among those whose pairs show "
+        f"little. To look for it takes at most {100 * told['share']:.2g} % of the budget."
     ]
 
 

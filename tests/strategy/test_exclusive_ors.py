@@ -148,9 +148,21 @@ def test_no_more_sets_are_asked_about_than_can_be_counted_in_a_quarter_of_a_minu
     assert planned(columns=160, rows=10**6, budget=Fraction(10)) is None
 
 
+def test_columns_that_depend_strongly_on_another_one_are_left_out():
+    codes, relation = exclusive(3)
+    copied = [c for c in NAMES if c not in relation][:3]
+    for c in copied:
+        codes[c] = np.where(np.random.default_rng(6).random(20_000) < 0.9, codes[copied[0]], codes[c])
+    found, ((sets, _),) = selected(codes)
+    assert {c for s in sets for c in s} == {*NAMES} - {*copied} and relation in found.beside
+    alike = dict.fromkeys(NAMES, codes[copied[0]])
+    assert not selected(alike)[1]
+
+
 def test_what_is_asked_follows_from_public_numbers():
     """Two tables with the same noisy number of rows get the same question at the same price."""
     codes, _ = exclusive(3)
-    other = {c: 1 - codes[c] if i % 2 else np.sort(codes[c]) for i, c in enumerate(codes)}
+    rng = np.random.default_rng(8)
+    other = {c: 1 - codes[c] if i % 2 else rng.permutation(codes[c]) for i, c in enumerate(codes)}
     assert selected(codes)[1] == selected(other)[1]
     assert set(selected(codes)[1][0][0]) == {c for k in (3, 4, 5) for c in combinations(NAMES, k)}
