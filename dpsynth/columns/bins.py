@@ -249,21 +249,6 @@ def _mirrored(starts: list[int]) -> list[int]:
     return [-starts[-1], *(1 - start for start in reversed(starts[1:]))]
 
 
-def equal_starts(low: int, high: int, bins: int) -> list[int]:
-    """Starts of bins of one width, up to rounding, between ends that have bins of their own.
-
-    >>> equal_starts(0, 100, 6)
-    [0, 1, 25, 50, 75, 100]
-
-    Args:
-        bins: number of bins, at least 3.
-    """
-    if high - low < bins:
-        return list(range(low, high + 1))
-    inner = [low + i * (high - low) // (bins - 2) for i in range(1, bins - 2)]
-    return [low, low + 1, *(start for start in inner if start > low + 1), high]
-
-
 def round_starts(low: int, high: int, bins: int) -> list[int]:
     """Starts of bins of one width at its multiples, up to a number of bins; the ends have bins of their own.
 

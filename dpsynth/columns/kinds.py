@@ -103,9 +103,8 @@ def layout_of(declared: Mapping[str, ColumnSpec], counted: Container[str] = ()) 
     Args:
         counted: columns that have the model's own cells, where their declaration leaves them open.
     """
-    own = {
-        name: column.counted() if name in counted and isinstance(column, Modelled) else column
+    parts = (
+        (column.counted() if name in counted and isinstance(column, Modelled) else column).part(name)
         for name, column in declared.items()
-    }
-    parts = (column.part(name) for name, column in own.items())
+    )
     return Layout(tuple(part for part in parts if part is not None))

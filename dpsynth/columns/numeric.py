@@ -31,7 +31,6 @@ from dpsynth.columns.bins import (
     WITHIN_HELP,
     Bins,
     drawn,
-    equal_starts,
     growing_starts,
     grows,
     means,
@@ -351,25 +350,19 @@ class _NumericColumn(Modelled):
         low, high = ceil(self.min * 10**decimals), floor(self.max * 10**decimals)
         if low >= high:
             return self
-        if self.edges == "log" or (self.edges is None and grows(float(self.min), float(self.max))):
-            starts = growing_starts(low, high, ONE_A_VALUE)
-        else:
-            starts = round_starts(low, high, ONE_A_VALUE)
-        edges = tuple(Decimal(step).scaleb(-decimals) if decimals else step for step in (*starts, high))
-        pinned = {"decimals": decimals} if self.type == "number" else {}
-        return self.model_copy(update={"bins": edges, "edges": None, **pinned})
+        steps = (*self._starts(low, high, ONE_A_VALUE), high)
+        edges = tuple(Decimal(step).scaleb(-decimals) if decimals else step for step in steps)
+        own = {"bins": edges, "edges": None} | ({"decimals": decimals} if self.type == "number" else {})
+        return self.model_copy(update=own)
 
-    def _unasked(self) -> bool:
-        return self.edges == "log" or (self.bins is None and self.edges is None)
-
-    def _starts(self, low: int, high: int) -> list[int]:
-        """Starts of bins that nobody declared one by one, in units of the last decimal."""
+    def _starts(self, low: int, high: int, bins: int = 0) -> list[int]:
+        """Starts of bins that nobody listed, in units of the last decimal; up to 32 if no number is given."""
         assert self.min is not None and self.max is not None
-        if self.bins is None and self.edges is None and high - low < ONE_A_VALUE:
-            return list(range(low, high + 1))
-        bins = self.bins if isinstance(self.bins, int) else DEFAULT_BINS
-        growing = self.edges == "log" or grows(float(self.min), float(self.max))
-        return (growing_starts if growing else equal_starts)(low, high, bins)
+        if not bins:
+            each = self.edges != "log" and high - low < ONE_A_VALUE
+            bins = ONE_A_VALUE if each else self.bins if isinstance(self.bins, int) else DEFAULT_BINS
+        growing = self.edges == "log" or (self.edges is None and grows(float(self.min), float(self.max)))
+        return (growing_starts if growing else round_starts)(low, high, bins)
 
 
 def _stand_in(search: NumberSearch) -> NumericCodec:
@@ -437,12 +430,10 @@ class IntegerColumn(_NumericColumn):
         else:
             assert self.min is not None and self.max is not None
             last = self.max
-            count = last - self.min + 1
-            if self._unasked() and (count > ONE_A_VALUE or self.edges == "log"):
+            if self.bins is None or self.edges == "log":
                 starts = self._starts(self.min, last)
             else:
-                bins = self.bins or (count if count <= ONE_A_VALUE else DEFAULT_BINS)
-                starts = [self.min + i * count // bins for i in range(bins)]
+                starts = [self.min + i * (last - self.min + 1) // self.bins for i in range(self.bins)]
         return NumericCodec((*map(float, starts), last + 0.5), 0, integer=True, form=form_of(self.format))
 
 
@@ -513,7 +504,7 @@ class NumberColumn(_NumericColumn):
             return (*edges[:-1], edges[-1] + Fraction(1, 2 * unit)) if edges[-2] == edges[-1] else edges
         assert self.min is not None and self.max is not None
         low, high = ceil(self.min * unit), floor(self.max * unit)
-        if self._unasked() and low < high:
+        if (self.bins is None or self.edges == "log") and low < high:
             starts = self._starts(low, high)
             return (*(Fraction(start, unit) for start in starts), Fraction(2 * starts[-1] + 1, 2 * unit))
         return self._equal_edges()

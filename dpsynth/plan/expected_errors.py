@@ -93,14 +93,12 @@ def _averaged(one: float, other: float) -> float:
 def _column_errors(plan: Plan, columns: Sequence[Column]) -> tuple[CountErrors, ...]:
     step = next((s for s in plan.steps if s.step == "one_way"), None)
     scales = {} if step is None else step.scale_of
-    found = []
-    for column in columns:
-        if column.name in scales:
-            groups = min(column.size, DEFAULT_BINS) if column.drawn_inside else column.size
-            one = _errors((column.name,), groups, plan, scales[column.name])
-            wider = sqrt(column.size / groups)
-            found.append(replace(one, error=one.error * wider, smallest=one.smallest * wider))
-    return tuple(found)
+    return tuple(
+        _errors((c.name,), groups, plan, scales[c.name] * sqrt(c.size / groups))
+        for c in columns
+        if c.name in scales
+        for groups in (min(c.size, DEFAULT_BINS) if c.drawn_inside else c.size,)
+    )
 
 
 def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErrors, ...]:

@@ -20,7 +20,6 @@ from jinja2 import Template
 
 from dpsynth.accounting.calibration import noise_named
 from dpsynth.columns.bins import WIDE
-from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.measurement import LEAST_VARIANCE, ExactTotal, Measurement, OwnAnswer
 from dpsynth.figures import count
@@ -391,12 +390,12 @@ class _Look:
     def _one_value(self) -> Iterator[DataWarning]:
         labels = self.column.codec.labels
         code = int(self.counts.values[: len(labels)].argmax())
-        codes = [code] if code not in self._first_cells else self._first_cells
+        codes = self._first_cells if code in self._first_cells else [code]
         share = self.rows.share(self.counts, codes)
         takes = self._also_takes(codes[0])
         if share.high < 1.0 or share.low <= (DOUBTFUL if takes else NEARLY_ALL):
             return
-        if any(self.column.takers.get(key) == code for key in self.expected) or (
+        if any(self.column.takers.get(key) == codes[0] for key in self.expected) or (
             "one_value" in self.expected and not takes
         ):
             return
@@ -413,11 +412,10 @@ class _Look:
     @property
     def _first_cells(self) -> list[int]:
         """Codes of numbers in a small first part of the range, where all rows are if bounds are too large."""
-        values = self.column.codec.cell_values
-        if not self.column.codec.continuous or not isinstance(values, Intervals):
+        centres = self.column.centres if self.column.codec.continuous else None
+        if centres is None:
             return [0]
-        end = values.low[0] + (values.high[-1] - values.low[0]) / WIDE
-        return np.flatnonzero(values.high <= end).tolist() or [0]
+        return np.flatnonzero(centres <= centres[0] + (centres[-1] - centres[0]) / WIDE).tolist()
 
     def _also_takes(self, code: int) -> list[str]:
         column, last = self.column, len(self.column.codec.labels) - 1
