@@ -116,7 +116,8 @@ def discrepancy(singles: Sequence[Observation], others: Sequence[Observation]) -
     """
     one, two = pooled_counts(singles), pooled_counts(others)
     distance, cells = 0.0, 0
-    for clique in one.keys() & two.keys():
+    # Not a set of both: its order is another in every process, and sums would follow it.
+    for clique in [c for c in one if c in two]:
         (values, variance), (again, noise) = one[clique], two[clique]
         distance += float(np.square(values - again).sum()) / (variance + noise)
         cells += values.size
@@ -126,7 +127,7 @@ def discrepancy(singles: Sequence[Observation], others: Sequence[Observation]) -
 def _squares(now: PooledCounts, then: PooledCounts, ratio: float) -> tuple[float, float]:
     """The mean over columns of their squared change, in rows squared, and its standard error."""
     excess = spread = 0.0
-    both = now.keys() & then.keys()
+    both = [clique for clique in now if clique in then]
     for clique in both:
         (values, variance), (before, noise) = now[clique], then[clique]
         moved, each = values - ratio * before, variance + ratio * ratio * noise

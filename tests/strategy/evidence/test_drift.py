@@ -1,5 +1,9 @@
 """How far a table has moved, by noisy counts: what is chance, what is change, and what are other rows."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -105,3 +109,28 @@ def test_answers_about_one_column_count_by_their_precision():
     public = Measurement((), np.array(30), "none", 0.0)
     pair = Measurement(("a", "b"), np.array([[10, 20]]), "gaussian", 1.0)
     assert pooled_counts([public, pair]) == {}
+
+
+def test_drifts_and_discrepancies_do_not_depend_on_the_seed_of_hashes():
+    """A release that is resumed is another process, and must come to the same estimates bit by bit."""
+    program = (
+        "import numpy as np\n"
+        "from dpsynth.columns.measurement import Measurement\n"
+        "from dpsynth.model.reused_answers import discrepancy, drifts\n"
+        "rng = np.random.default_rng(1)\n"
+        "def single(i):\n"
+        "    return Measurement((f'column {i}',), rng.integers(0, 900, 7), 'laplace', 3.7 + i / 7)\n"
+        "one, two = ([single(i) for i in range(9)] for _ in '12')\n"
+        "print(drifts(one, [(1, two)]), repr(discrepancy(one, two)))\n"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "123456"
+    }
+    assert len(said) == 1
