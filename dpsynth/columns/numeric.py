@@ -352,8 +352,8 @@ class _NumericColumn(Modelled):
             return self
         steps = (*self._starts(low, high, ONE_A_VALUE), high)
         edges = tuple(Decimal(step).scaleb(-decimals) if decimals else step for step in steps)
-        own = {"bins": edges, "edges": None} | ({"decimals": decimals} if self.type == "number" else {})
-        return self.model_copy(update=own)
+        own = {"decimals": decimals} if self.type == "number" else {}
+        return self.model_copy(update={"bins": edges, "edges": None, **own})
 
     def _starts(self, low: int, high: int, bins: int = 0) -> list[int]:
         """Starts of bins that nobody listed, in units of the last decimal; up to 32 if no number is given."""

@@ -152,21 +152,21 @@ class CompiledSpec:
 def compiled(spec: Spec) -> CompiledSpec:
     """The compiled spec; made once a release."""
     layout = layout_of(spec.columns, set(spec.columns) - _bound(spec))
-    columns = {column.name: column for column in layout.columns}
     return CompiledSpec(
         spec,
         layout,
         rules_of(spec.constraints, layout),
-        public_marginals_of(spec.public_marginals, columns),
-        spec.structure.workload_over(tuple(columns)),
+        public_marginals_of(spec.public_marginals, layout.modelled),
+        spec.structure.workload_over(tuple(layout.modelled)),
     )
 
 
 def _bound(spec: Spec) -> set[str]:
     """Columns that keep the bins declared: something is asked, or known, about these bins.
 
-    Columns that a statistic counts or groups by, or that a constraint or a public marginal names. In the
-    local model, or if no values are merged, more cells would be more noise.
+    Columns that a statistic counts or groups by, those whose numbers it counts together, and those that a
+    constraint or a public marginal names. In the local model, or if no values are merged, more cells would be
+    more noise.
     """
     if spec.trust == "local" or not spec.structure.merge_rare:
         return set(spec.columns)
@@ -174,8 +174,8 @@ def _bound(spec: Spec) -> set[str]:
     if spec.constraints:
         found.update(rules_of(spec.constraints, layout_of(spec.columns)).named)
     for asked in spec.publish.statistics:
-        found |= {name for clique in asked.cliques if len(clique) > 1 for name in clique}
-        found |= {name for name in asked.columns if name not in asked.numbers}
+        found |= {*asked.columns}.difference(asked.numbers)
+        found |= {c for some in asked.cliques if len({*some}.intersection(asked.numbers)) > 1 for c in some}
     return found
 
 

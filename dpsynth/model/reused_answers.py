@@ -116,7 +116,6 @@ def discrepancy(singles: Sequence[Observation], others: Sequence[Observation]) -
     """
     one, two = pooled_counts(singles), pooled_counts(others)
     distance, cells = 0.0, 0
-    # Not a set of both: its order is another in every process, and sums would follow it.
     for clique in [c for c in one if c in two]:
         (values, variance), (again, noise) = one[clique], two[clique]
         distance += float(np.square(values - again).sum()) / (variance + noise)

@@ -10,7 +10,7 @@ Invariant: public. The number of rows is one that the caller states or assumes; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
@@ -72,7 +72,13 @@ def column_errors(plan: Plan, columns: Sequence[Column]) -> tuple[CountErrors, .
     What earlier tiers have measured is averaged in: precisions add up. Of a column of many narrow bins these
     are errors of ``DEFAULT_BINS`` groups of neighbours: noise within such a group is smoothed away.
     """
-    own = _column_errors(plan, columns)
+    scales: Mapping[str, float] = next((s.scale_of for s in plan.steps if s.step == "one_way"), {})
+    own = tuple(
+        _errors((c.name,), groups, plan, scales[c.name] * sqrt(c.size / groups))
+        for c in columns
+        if c.name in scales
+        for groups in (min(c.size, DEFAULT_BINS) if c.drawn_inside else c.size,)
+    )
     if plan.before is None:
         return own
     before = {errors.columns: errors for errors in column_errors(plan.before, columns)}
@@ -88,17 +94,6 @@ def column_errors(plan: Plan, columns: Sequence[Column]) -> tuple[CountErrors, .
 
 def _averaged(one: float, other: float) -> float:
     return 0.0 if not one or not other else 1 / hypot(1 / one, 1 / other)
-
-
-def _column_errors(plan: Plan, columns: Sequence[Column]) -> tuple[CountErrors, ...]:
-    step = next((s for s in plan.steps if s.step == "one_way"), None)
-    scales = {} if step is None else step.scale_of
-    return tuple(
-        _errors((c.name,), groups, plan, scales[c.name] * sqrt(c.size / groups))
-        for c in columns
-        if c.name in scales
-        for groups in (min(c.size, DEFAULT_BINS) if c.drawn_inside else c.size,)
-    )
 
 
 def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErrors, ...]:

@@ -122,9 +122,8 @@ def scan_of(
     """
     columns = tuple(c for c, size in sizes.items() if size == TWO)
     found, dearest = None, budget * MOST_SHARE
-    if len(columns) < FEWEST_COLUMNS or rows < 1:
-        return None
-    if workload.widest < FEWEST or workload.pair_weights().min() <= 0:
+    few = len(columns) < FEWEST_COLUMNS or rows < 1 or workload.widest < FEWEST
+    if few or workload.pair_weights().min() <= 0:
         return None
     for most in range(FEWEST, min(WIDEST, len(columns)) + 1):
         number = number_of_sets(len(columns), most)
