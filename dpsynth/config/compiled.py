@@ -164,9 +164,8 @@ def compiled(spec: Spec) -> CompiledSpec:
 def _bound(spec: Spec) -> set[str]:
     """Columns that keep the bins declared: something is asked, or known, about these bins.
 
-    Columns that a statistic counts or groups by, those whose numbers it counts together, and those that a
-    constraint or a public marginal names. In the local model, or if no values are merged, more cells would be
-    more noise.
+    Columns that a statistic counts, alone or with others, or that a constraint or a public marginal names. In
+    the local model, or if no values are merged, more cells would be more noise.
     """
     if spec.trust == "local" or not spec.structure.merge_rare:
         return set(spec.columns)
@@ -175,7 +174,7 @@ def _bound(spec: Spec) -> set[str]:
         found.update(rules_of(spec.constraints, layout_of(spec.columns)).named)
     for asked in spec.publish.statistics:
         found |= {*asked.columns}.difference(asked.numbers)
-        found |= {c for some in asked.cliques if len({*some}.intersection(asked.numbers)) > 1 for c in some}
+        found |= {c for some in asked.cliques if len(some) > 1 for c in some}
     return found
 
 

@@ -92,8 +92,10 @@ def test_bins_bind_where_something_is_asked_or_known_about_them(more):
 
 
 def test_a_mean_or_quantile_of_a_column_needs_no_bins():
-    asked = {"statistics": [{"mean": "x"}, {"quantiles": "x"}, {"mean": "x", "by": "y"}]}
-    assert len(labels({**HOURS, "bins": 2}, publish=asked)) == 100
+    """By groups it rests on counts of the bins and groups together."""
+    asked = [{"mean": "x"}, {"quantiles": "x"}, {"mean": "x", "by": "y"}]
+    assert len(labels({**HOURS, "bins": 2}, publish={"statistics": asked[:2]})) == 100
+    assert len(labels({**HOURS, "bins": 2}, publish={"statistics": asked})) == 2
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(1, 10**10), st.integers(12, 200))
