@@ -31,14 +31,7 @@ CONFIG: Mapping[str, object] = {
     "columns": {
         "age": {"type": "integer", "min": 0, "max": 89, "bins": 9, "missing": False},
         "sex": {"type": "category", "values": ["F", "M"]},
-        "income": {
-            "type": "number",
-            "min": 0,
-            "max": 100,
-            "bins": [0, 25, 50, 75, 100],
-            "decimals": 1,
-            "missing": False,
-        },
+        "income": {"type": "number", "min": 0, "max": 100, "bins": 4, "decimals": 1, "missing": False},
         "city": {"type": "category", "values": ["Aa", "Bb", "Cc"], "missing": "?"},
         "smoker": {"type": "boolean", "values": ["no", "yes"], "missing": False},
     },

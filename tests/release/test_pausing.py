@@ -43,7 +43,7 @@ def misread(place: Place, **changes: object) -> Place:
     words = {"F": "Female", "M": "Male"}
     place.table([(*row[:2], words[row[2]], *row[3:]) for row in people(1500)])
     place.configure(
-        columns={"age": None, "city": None},
+        columns={"age": None, "city": None, "income": {"bins": [0, 25, 50, 75, 100]}},
         publish={"statistics": [{"mean": "income"}]},
         **{"privacy": STOP, **changes},
     )
