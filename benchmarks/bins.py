@@ -1,4 +1,4 @@
-"""What the declared number of bins does to a release: raw tables, judged on cells that no config knows.
+"""The effect of the declared number of bins on a release: raw tables, judged on cells that no config knows.
 
     DPSYNTH_DATA=FOLDER python benchmarks/bins.py [--tables aci flights loans adult nlswork]
         [--epsilon 1] [--bins 8 32 128 none] [--types declared number tree] [--runs 5]
@@ -19,14 +19,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import sqrt
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from relations import released
+from relations import means_of, released
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import OrdinalEncoder
@@ -142,7 +141,7 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Judge:
-    """What a synthetic table is compared with: the real rows that were released, and those held out."""
+    """The measure of a synthetic table: the real rows that were released, and those held out."""
 
     table: Table
     real: pd.DataFrame
@@ -288,12 +287,7 @@ def main() -> None:
                     )
                     scores = judge.distances(synthetic) | judge.correlations(synthetic)
                     runs.append(scores | judge.forest(synthetic) | {"CPU s": seconds})
-                told = []
-                for key in runs[0]:
-                    values = [run[key] for run in runs]
-                    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
-                    told.append(f"{key} {mean(values):.4f} ± {error:.4f}")
-                print(f"{name}, ε {epsilon:g}, {kind}, bins {bins}: {', '.join(told)}", flush=True)
+                print(f"{name}, ε {epsilon:g}, {kind}, bins {bins}: {means_of(runs, 4)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def rivals(
 
 
 def parts(found: Sequence[Figures]) -> Iterator[str]:
-    """What costs points of SDMetrics' quality, the mean of some runs, the worst first."""
+    """Losses of SDMetrics' quality by column and pair, the mean of some runs, the worst first."""
     shapes = pd.DataFrame([cast("dict[str, float]", one["columns"]) for one in found]).mean()
     trends = pd.DataFrame(
         [trend for one in found for trend in cast("list[list[object]]", one["trends"])],

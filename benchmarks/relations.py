@@ -36,7 +36,7 @@ import subprocess
 import sys
 import tempfile
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import sqrt
 from pathlib import Path
@@ -328,6 +328,16 @@ def released(
     return synthetic if name in RAW else synthetic.astype(int), seconds
 
 
+def means_of(runs: Sequence[Scores], digits: int) -> str:
+    """The mean of each score over some runs, with its standard error."""
+    told = []
+    for key in runs[0]:
+        values = [run[key] for run in runs]
+        error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+        told.append(f"{key} {mean(values):.{digits}f} ± {error:.{digits}f}")
+    return ", ".join(told)
+
+
 def main() -> None:
     """Print a line for each table, epsilon and method: means, with standard errors over the runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -345,12 +355,7 @@ def main() -> None:
                 for _ in range(given.runs):
                     synthetic, seconds = released(name, config, {"method": method}, {}, Path(folder))
                     runs.append(score(synthetic) | {"CPU s": seconds})
-                told = []
-                for key in runs[0]:
-                    values = [run[key] for run in runs]
-                    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
-                    told.append(f"{key} {mean(values):.3f} ± {error:.3f}")
-                print(f"{name}, {method}, epsilon {epsilon:g}: {', '.join(told)}", flush=True)
+                print(f"{name}, {method}, epsilon {epsilon:g}: {means_of(runs, 3)}", flush=True)
 
 
 if __name__ == "__main__":
