@@ -68,21 +68,28 @@ class Interrupted(DpsynthError):
 class Paused(Interrupted):
     """The release waits for its owner's decision.
 
-    Its table seems to be empty, something was misread, or its finished table contradicts its counts.
+    Its table seems to be empty, something was misread, or its finished table contradicts its counts or fails
+    criteria that were declared for it.
 
     Attributes:
         release_id: the name of the release.
         warnings: its warnings as paragraphs, each of which has been told already.
         what: where it is paused, and because of what.
+        without: the key, and its value, with which there is no pause.
         ending: the message without the warnings.
     """
 
-    def __init__(self, release_id: str, warnings: Sequence[str], what: str, ways: str) -> None:
+    def __init__(
+        self,
+        release_id: str,
+        warnings: Sequence[str],
+        what: str,
+        ways: str,
+        without: str = "privacy.on_empty: go",
+    ) -> None:
         """A message of the warnings, and of the ways to go on."""
-        self.release_id, self.warnings, self.what = release_id, tuple(warnings), what
-        self.ending = (
-            f"Release {release_id} is paused {what}. {ways} With privacy.on_empty: go there is no pause."
-        )
+        self.release_id, self.warnings, self.what, self.without = release_id, tuple(warnings), what, without
+        self.ending = f"Release {release_id} is paused {what}. {ways} With {without} there is no pause."
         super().__init__(" ".join((*warnings, self.ending)))
 
 

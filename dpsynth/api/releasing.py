@@ -310,6 +310,7 @@ def _paused(paused: Paused, ledger: Ledger, request: Request) -> Paused:
         f"To go on as it is, release it once more with resume='{paused.release_id}'. To end it, so "
         f"that a corrected one can be released: dpsynth.abandon({', '.join(arguments)}). It returns what the "
         "release is charged.",
+        paused.without,
     )
 
 

@@ -45,7 +45,7 @@ from dpsynth.model import JunctionTree
 from dpsynth.statistics.exam import Basis
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.single_columns import DataWarning
-from dpsynth.statistics.verdict import Judgement, Verdict
+from dpsynth.statistics.verdict import Criterion, Judgement, Verdict
 
 MANIFEST = "manifest.json"
 
@@ -92,10 +92,11 @@ class StatedVerdict(Part):
     columns: tuple[Judgement, ...]
     pairs: tuple[Judgement, ...]
     rows: str = Field("", description="A sentence if counts of rows are much too low; otherwise empty.")
+    criteria: tuple[Criterion, ...] = Field((), description="The acceptance criteria that were declared.")
 
     @property
     def verdict(self) -> Verdict:
-        return Verdict(self.columns, self.pairs, self.rows)
+        return Verdict(self.columns, self.pairs, self.rows, self.criteria)
 
 
 class Limited(Part):
@@ -404,6 +405,7 @@ class Manifest(Part):
                 "columns": verdict.columns,
                 "pairs": verdict.pairs,
                 "rows": verdict.rows,
+                "criteria": verdict.criteria,
             },
             "contribution_bounding": None if cut is None else cut.to_json(),
             "guarantee": {

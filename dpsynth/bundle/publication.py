@@ -8,7 +8,7 @@ learns. A bundle holds the answers of audiences of smaller epsilons, whose bundl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -33,7 +33,13 @@ from dpsynth.statistics.exam import Exam
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.tables import StatisticTable
-from dpsynth.statistics.verdict import NO_VERDICT, Verdict
+from dpsynth.statistics.verdict import NO_VERDICT, Criterion, Finished, Verdict
+from dpsynth.wing import Point
+
+JUDGE: Point[Callable[[Sequence[Mapping[str, object]], Finished], tuple[Criterion, ...]]] = Point(
+    "criteria", "governance"
+)
+"""Judges the criteria of a configuration, which are handed over as JSON values."""
 
 
 @dataclass(frozen=True, eq=False)

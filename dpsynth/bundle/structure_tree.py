@@ -21,7 +21,7 @@ from pydantic import Field
 from dpsynth.columns.domain import Clique
 from dpsynth.figures import listed
 from dpsynth.statistics.exam import Basis
-from dpsynth.statistics.verdict import MOST_SHOWN, NO_VERDICT, USES, Verdict
+from dpsynth.statistics.verdict import MOST_SHOWN, NO_VERDICT, OUTCOMES, USES, Verdict
 
 _PAIR = 2
 
@@ -142,8 +142,9 @@ _SHADES: Mapping[str, float] = {"measured": 0.75, "public": 0.75, "earlier": 0.6
 _MOST_LISTED = 50
 """Pairs that are listed in place of a matrix."""
 
-COLOURS: Mapping[str, str] = dict(zip(USES, ("use", "care", "dont"), strict=True))
-"""The class of each verdict in the page's style."""
+_CLASSES = ("use", "care", "dont", "use", "dont", "care")
+COLOURS: Mapping[str, str] = dict(zip((*USES, *OUTCOMES), _CLASSES, strict=True))
+"""The class of each verdict, and of each outcome of a criterion, in the page's style."""
 
 _UNMEASURED = 0.5
 """Shade of a verdict without a measured error."""

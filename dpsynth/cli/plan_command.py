@@ -53,6 +53,7 @@ def errors_in_words(facts: Facts) -> Iterator[str]:
         yield _pairs(errors["pairs"], errors["pairs_measured_at_most"])
     if errors["exam_within"] is not None:
         yield f"The exam tells the error of a pair to within {_percent(errors['exam_within'])}."
+    yield from (f"Criterion: {words}" for words in errors["criteria"])
     if errors["exclusive_ors"] is not None:
         yield _exclusive_ors(errors["exclusive_ors"])
     fewer, epsilon = errors["columns_that_would_do"], errors["epsilon_that_would_do"]

@@ -155,7 +155,7 @@ OwnAnswer = Measurement | ExactTotal
 PooledCounts = Mapping[Clique, tuple[NDArray[np.float64], float]]
 """Counts of each column's values, and their noise's variance."""
 
-Kind = Literal["pair", "statistic", "triple"]
+Kind = Literal["pair", "criterion", "statistic", "triple"]
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,8 @@ class Examined:
     """A marginal of the exam.
 
     Attributes:
-        kind: "pair", "statistic" (a requested table of three columns or more) or "triple" (drawn at random).
+        kind: "pair"; "criterion", other columns of an acceptance criterion; "statistic", a requested table of
+            three columns or more; or "triple", drawn at random.
     """
 
     kind: Kind

@@ -90,17 +90,19 @@ class CompiledSpec:
         the means and the pairs of columns of requested statistics, the slices of the table, the earlier
         answers that serve as evidence, and the constraints. (Pairs of statistics and of constraints are
         measured first.) Of persons it covers the ranges of their rows that are asked for. Where there is an
-        exam, it covers the sample section and all statistics: the exam asks about both. It doesn't cover the
-        table's path, the cap, the schedule, what to do about warnings, or anything else that is published
-        from the answers: these may change when a release is resumed. The slice of a release is in its
-        journal, not in the configuration.
+        exam, it covers the sample section, all statistics and the columns of acceptance criteria: the exam
+        asks about them. It doesn't cover the table's path, the cap, the schedule, what to do about warnings,
+        or anything else that is published from the answers: these may change when a release is resumed. The
+        slice of a release is in its journal, not in the configuration.
         """
         spec = self.spec
         ranges = {"ranges": self.ranges_of_rows} if self.ranges_of_rows else {}
         if spec.privacy.exam == 0:
             return _digest({**self._questions, **ranges})
         asked = [list(r.columns) for r in spec.publish.statistics if len(r.columns) > _PAIR]
-        exam = {"sample": spec.sample.model_dump(), "columns": asked}
+        exam: dict[str, object] = {"sample": spec.sample.model_dump(), "columns": asked}
+        if spec.accept is not None and spec.accept.sets:
+            exam["criteria"] = spec.accept.sets
         return _digest({**self._questions, **ranges, "exam": exam})
 
     @property
@@ -119,6 +121,8 @@ class CompiledSpec:
         of the same occasion with the same digest is the same release.
         """
         published = {"sample": self.spec.sample.model_dump(), "publish": _published(self.spec.publish)}
+        if self.spec.accept is not None:
+            published["accept"] = {"criteria": self.spec.accept.stated}
         return _digest({**self._questions, "release": self.spec.release, **published})
 
     @cached_property

@@ -314,7 +314,7 @@ def _located(error: ValidationError, document: Document) -> list[tuple[KeyPath, 
     details = list(_flat(error.errors(include_url=False, include_input=False)))
     located = [(_path(detail, document), detail) for detail in details]
     # pydantic counts the valid items of a list: one bad item also makes a list of one too short.
-    deeper = {path[:-1] for path, _ in located if path}
+    deeper = {path[:end] for path, _ in located for end in range(len(path))}
     return [(path, d) for path, d in located if d["type"] != "too_short" or path not in deeper]
 
 

@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from dpsynth.columns.column import Column, ValueSearch
 from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, check_expected
 from dpsynth.columns.derived import Derived
+from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Reference
 from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.layout import FormulaRefused, Layout, companion
@@ -230,6 +231,30 @@ class CollectionKeys(Protocol):
 
 COLLECTION: Point[type[CollectionKeys]] = Point("local")
 
+
+class AcceptanceKeys(Protocol):
+    """The section of acceptance criteria."""
+
+    @property
+    def sets(self) -> tuple[Clique, ...]:
+        """The sets of columns whose errors the exam has to measure."""
+        ...
+
+    @property
+    def stops(self) -> bool:
+        """True if a release pauses of which not all criteria are met."""
+        ...
+
+    @property
+    def stated(self) -> tuple[dict[str, object], ...]:
+        """The criteria as JSON values."""
+        ...
+
+    def check(self, spec: Spec, columns: Mapping[str, Column]) -> None:
+        """Refuse what the configuration can't give."""
+        ...
+
+
 CHECK_OF_VIEWS: Point[Callable[[Publish, Mapping[str, Column]], None]] = Point("check of views")
 """Refuses views that the columns can't give."""
 
@@ -286,6 +311,9 @@ class Spec(Section):
     structure: Structure = Field(default=Structure(), description="Choice of the marginals to measure.")
     sample: Sample = Field(default=Sample(), description="The synthetic rows.")
     publish: Publish = Field(default=Publish(), description="Contents of the bundle.")
+    accept: Annotated[AcceptanceKeys | None, OfWing("accept", optional=True)] = Field(
+        default=None, description="Criteria that a finished release is judged by. Left out: none."
+    )
     period: Period | None = Field(
         default=None, description="Slice of the table that a release is about. Left out: all rows."
     )
@@ -395,6 +423,8 @@ class Spec(Section):
             self.local.check(self.privacy.epsilon, self.structure.method, searched)
         check_audiences(self.audiences, self.privacy.epsilon, self.privacy.delta)
         check_sampling(self, columns)
+        if self.accept is not None:
+            self.accept.check(self, {n: c for n, c in columns.items() if not c.part_of})
         self._privacy_suits_the_method(columns)
         self._searches_checked(columns)
         self._period_checked()

@@ -5,7 +5,7 @@ Invariant: a forecast reads the config and the ledger, never the table, and chan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -18,6 +18,7 @@ from dpsynth.accounting.slices import Slice
 from dpsynth.columns.calendar import invents_time_of_day
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config import CompiledSpec, Spec, compiled
+from dpsynth.config.grammar import AcceptanceKeys
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry
 from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
@@ -41,9 +42,15 @@ from dpsynth.plan.plan import Found, Plan, make_plan, promised
 from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
 from dpsynth.strategy import strategy_of
 from dpsynth.strategy.exclusive_ors import FEWEST_COLUMNS, TWO, scan_of
+from dpsynth.wing import Point
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Reading
+
+CRITERIA: Point[Callable[[AcceptanceKeys, Plan, int], Iterator[str]]] = Point(
+    "criteria beforehand", "governance"
+)
+"""Says of acceptance criteria whether they could be told, for a plan and a number of rows."""
 
 SHARE = 0.01
 """Default share of the rows that noise may move in a column."""
@@ -208,6 +215,7 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
         "columns": [_counts(column, rows) for column in columns],
         "pairs_measured_at_most": plan.outlined.cliques,
         "exam_within": exam_within(plan, rows),
+        "criteria": _criteria(compiled_spec, plan, rows),
         "exclusive_ors": _exclusive_ors(compiled_spec, plan, rows),
         "pairs": [_counts(pair, rows) for pair in pairs],
         "columns_that_would_do": enough_columns(columns, rows),
@@ -216,6 +224,11 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
             "epsilon": None if epsilon is None else float(epsilon),
         },
     }
+
+
+def _criteria(compiled_spec: CompiledSpec, plan: Plan, rows: int) -> list[str]:
+    accept = compiled_spec.spec.accept
+    return [] if accept is None else list(CRITERIA.needed("accept")(accept, plan, rows))
 
 
 def _exclusive_ors(compiled_spec: CompiledSpec, plan: Plan, rows: int) -> dict[str, object] | None:

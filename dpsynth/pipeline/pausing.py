@@ -14,8 +14,11 @@ id after the pause is on record: never by a schedule, nor by a second run of its
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from dpsynth.bundle.publication import JUDGE
 from dpsynth.bundle.row_files import SyntheticTable
 from dpsynth.columns.finished_table import FinishedTable
 from dpsynth.config import CompiledSpec
@@ -28,7 +31,8 @@ from dpsynth.pipeline.steps import Step, Tell
 from dpsynth.statistics.cut_off import CutOff
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.single_columns import DataWarning, empty_table, warnings_of
-from dpsynth.statistics.verdict import Judged, Verdict
+from dpsynth.statistics.tables import StatisticTable
+from dpsynth.statistics.verdict import Finished, Judged, Verdict
 
 
 def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticTable) -> Exam:
@@ -51,10 +55,11 @@ def judge(
     table: SyntheticTable,
     exam: Exam | None = None,
     cut: CutOff | None = None,
+    statistics: tuple[StatisticTable, ...] = (),
 ) -> Verdict:
     """The verdict on the finished table, by noisy counts and, where there is one, the exam.
 
-    It says so if a large share of the rows was cut off.
+    It says so if a large share of the rows was cut off, and judges the criteria of the configuration.
     """
     counts = {column.name: np.zeros(column.size, np.int64) for column in fitted.layout.columns}
     for _, codes in table.coded.pieces():
@@ -69,7 +74,19 @@ def judge(
         exam=exam,
         changed=table.repairs.shares_changed,
     ).verdict()
-    return found.beside(cut)
+    found, accept = found.beside(cut), compiled.spec.accept
+    if accept is None:
+        return found
+    finished = Finished(
+        found,
+        exam,
+        compiled.domain,
+        compiled.spec.publish.statistics,
+        [figures.table.to_pandas() for figures in statistics if figures.kind != "one_way"],
+        lambda: (codes for _, codes in table.coded.pieces()),
+    )
+    judged = JUDGE.needed("accept")(accept.stated, finished)
+    return replace(found, criteria=judged)
 
 
 def _basis(compiled: CompiledSpec, fitted: FittedModel) -> Basis:
@@ -123,13 +140,15 @@ def heed_warnings(
 
 
 def heed_verdict(inputs: Inputs, run: ReleaseRun, verdict: Verdict, tell: Tell) -> None:
-    """Tell each contradiction of the finished table to its own counts.
+    """Tell each contradiction of the finished table to its own counts, and each criterion that is not met.
 
     Raises:
         Paused: there is one, and the release's owner has not decided yet.
     """
-    against = verdict.contradictions
-    told = [f"Column {column.name}: {column.why}" for column in against]
+    against, accept = verdict.contradictions, inputs.spec.accept
+    unmet = [one.line for one in verdict.unmet]
+    told = [*(f"Column {column.name}: {column.why}" for column in against), *unmet]
+    # All of it before a pause: whoever goes on has been shown the whole.
     for sentence in told:
         tell(sentence)
     if against and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.JUDGE):
@@ -142,6 +161,16 @@ def heed_verdict(inputs: Inputs, run: ReleaseRun, verdict: Verdict, tell: Tell) 
             "Often a rule under constraints does that: correct it, and release again. To publish this one as "
             f"it is, with its verdict: dpsynth run CONFIG --resume {run.release_id}. To end it: dpsynth run "
             f"CONFIG --abandon {run.release_id}. It says what the release is charged.",
+        )
+    if unmet and accept is not None and accept.stops and _undecided(run, Step.JUDGE):
+        _put_down(run, Step.JUDGE)
+        raise Paused(
+            run.release_id,
+            told,
+            f"before it is shown, because it fails {len(unmet)} of its {len(verdict.criteria)} criteria",
+            "The budget is spent, so to publish it as it is, with its verdict, costs nothing: dpsynth run "
+            f"CONFIG --resume {run.release_id}. To end it: dpsynth run CONFIG --abandon {run.release_id}.",
+            without="accept.on_fail: publish",
         )
 
 

@@ -18,9 +18,11 @@
                                         |
     exam: noisy distances of that table                                the door's last question
                                         |
-    verdict: go on, or pause for the owner                             post-processing
+    statistics                                                         post-processing
                                         |
-    statistics -> public bundle                                        post-processing
+    verdict, criteria: go on, or pause for the owner                   post-processing
+                                        |
+    public bundle                                                      post-processing
 
 With audiences the steps from the single columns to the bundle come once for each, in rising order of epsilon:
 a tier each. The ledger closes the release, and the bundles appear, after the last.
@@ -135,10 +137,10 @@ def _tier(
     drawn = step(Step.SAMPLE, sample_rows, compiled, fitted, public, rng)
     exam = step(Step.EXAMINE, examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
     cut = measured.answers.cut_off(stage.plan.neighbours)
-    verdict = step(Step.JUDGE, judge, compiled, fitted, drawn, exam, cut)
+    statistics = step(Step.TABULATE, tabulate, compiled, fitted, rng, exam)
+    verdict = step(Step.JUDGE, judge, compiled, fitted, drawn, exam, cut, statistics)
     step(Step.HEED_VERDICT, heed_verdict, inputs, release_run, verdict, tell)
     guarantee = step(Step.COMPOSE, composed, stage.plan, release_run.journal)
-    statistics = step(Step.TABULATE, tabulate, compiled, fitted, rng, exam)
     synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam, verdict, cut)
     if not release_run.published:
         step(Step.WRITE, write, inputs, release_run, stage.plan, synthesis)

@@ -81,15 +81,24 @@ _TRIES = 50
 _PAIR, _TRIPLE = 2, 3
 
 
-def exam_of(domain: Domain, statistics: Sequence[Clique]) -> tuple[Examined, ...]:
-    """The marginals of the exam, each once; none for a table of one column."""
+def exam_of(
+    domain: Domain, statistics: Sequence[Clique], criteria: Sequence[Clique] = ()
+) -> tuple[Examined, ...]:
+    """The marginals of the exam, each once; none for a table of one column.
+
+    Args:
+        statistics: the columns of requested statistics; those of three or more are examined.
+        criteria: the columns of acceptance criteria.
+    """
     pairs = _pairs(domain)
+    judged = [c for c in dict.fromkeys(map(domain.canonical, criteria)) if c not in pairs]
     asked = dict.fromkeys(domain.canonical(columns) for columns in statistics if len(columns) > _PAIR)
-    named = [clique for clique in asked if domain.cells(clique) <= MOST_CELLS]
+    named = [clique for clique in asked if domain.cells(clique) <= MOST_CELLS and clique not in judged]
     number = min(-(-len(pairs) // TRIPLES_A_PAIR), MOST_TRIPLES)
-    triples = [clique for clique in _triples(domain, number) if clique not in asked]
+    triples = [clique for clique in _triples(domain, number) if clique not in (*asked, *judged)]
     return (
         *(Examined("pair", clique) for clique in pairs),
+        *(Examined("criterion", clique) for clique in judged),
         *(Examined("statistic", clique) for clique in named),
         *(Examined("triple", clique) for clique in triples),
     )
@@ -527,7 +536,8 @@ def _for_selection(columns: Sequence[Column], measure: Measure, delta: Fraction 
 def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
     if spec.privacy.exam == 0:
         return ()
-    return exam_of(domain, [clique for asked in spec.publish.statistics for clique in asked.cliques])
+    asked = [clique for statistic in spec.publish.statistics for clique in statistic.cliques]
+    return exam_of(domain, asked, () if spec.accept is None else spec.accept.sets)
 
 
 def _shares(compiled: CompiledSpec, outlined: StrategyOutline, own: int, exam: Sequence[Examined]) -> Shares:

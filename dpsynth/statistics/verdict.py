@@ -9,7 +9,7 @@ verdict.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpsynth.columns.column import Column
-from dpsynth.columns.domain import Clique
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.layout import Layout
+from dpsynth.columns.statistic_kinds import Asked
 from dpsynth.figures import count, listed
 from dpsynth.statistics.cut_off import CutOff, percent
 from dpsynth.statistics.estimates import Z95
@@ -99,6 +100,33 @@ class Judgement:
         return USES.index(self.verdict), self.error or 0.0
 
 
+Outcome = Literal["met", "not met", "can't be told"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """An acceptance criterion, judged.
+
+    Attributes:
+        asked: its keys in the configuration.
+        words: what it asks, as a sentence.
+        outcome: the outcome.
+        why: one sentence.
+        odds: the largest probability that noise makes a "met", or a "not met", false; 0 if noise has no part.
+    """
+
+    asked: Mapping[str, object]
+    words: str
+    outcome: Outcome
+    why: str
+    odds: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    @property
+    def line(self) -> str:
+        return f"{self.outcome.capitalize()}: {self.words} {self.why}"
+
+
 @dataclass(frozen=True, repr=False)
 class Verdict:
     """The verdicts on all columns and pairs of a release.
@@ -108,11 +136,13 @@ class Verdict:
             computed from them.
         pairs: of all pairs that were examined, and of all others of a small table.
         rows: a sentence if counts of rows are much too low, as many were cut off; otherwise "".
+        criteria: the acceptance criteria of the configuration.
     """
 
     columns: tuple[Judgement, ...]
     pairs: tuple[Judgement, ...]
     rows: str = ""
+    criteria: tuple[Criterion, ...] = ()
 
     def beside(self, cut: CutOff | None) -> Verdict:
         return self if cut is None or not cut.large else replace(self, rows=cut.too_low)
@@ -123,8 +153,13 @@ class Verdict:
         return tuple(c for c in self.columns if c.beyond_noise > CONTRADICTION)
 
     @property
+    def unmet(self) -> tuple[Criterion, ...]:
+        """The criteria that are not met, then those of which it can't be told."""
+        return tuple(c for outcome in OUTCOMES[1:] for c in self.criteria if c.outcome == outcome)
+
+    @property
     def lines(self) -> tuple[str, ...]:
-        """At most five lines: the numbers of all verdicts, rows cut off, the worst columns and pair."""
+        """At most five lines: numbers of verdicts, criteria, rows cut off, the worst columns and pair."""
         head = f"Columns: {_numbers(self.columns)}."
         if self.pairs:
             head = f"{head} Pairs of columns: {_numbers(self.pairs)}."
@@ -133,10 +168,19 @@ class Verdict:
         bad = {name for c in self.columns if c.verdict == USES[-1] for name in c.columns}
         apart = [p for p in self.pairs if p.verdict == USES[-1] and not bad.intersection(p.columns)]
         apart.sort(key=lambda p: p.rank, reverse=True)
-        rows = (self.rows,) if self.rows else ()
+        rows = (*self._of_criteria, *((self.rows,) if self.rows else ()))
         places = _LINES - 1 - len(rows)
         chosen = [*worst[: places - bool(apart)], *apart][:places]
         return (head, *rows, *(f"{one.verdict.capitalize()}: {one.name}. {one.why}" for one in chosen))
+
+    @property
+    def _of_criteria(self) -> tuple[str, ...]:
+        """A line on the criteria; one more on the first that is not met."""
+        if not self.criteria:
+            return ()
+        found = Counter(one.outcome for one in self.criteria)
+        head = f"Criteria: {', '.join(f'{found[outcome]:,} {outcome}' for outcome in OUTCOMES)}."
+        return (head, *(one.line for one in self.unmet[:1]))
 
     def on(self, columns: Sequence[str]) -> str:
         """The worst verdict on some columns and their pairs, with its reason; "" if none of them is judged.
@@ -165,6 +209,24 @@ class Verdict:
 
 
 NO_VERDICT = Verdict((), ())
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The public facts of a finished release that its criteria are judged by.
+
+    Attributes:
+        requests: the tables of statistics that were asked for.
+        tables: these, with a row a figure.
+        pieces: the codes of the synthetic rows, piece by piece.
+    """
+
+    verdict: Verdict
+    exam: Exam | None
+    domain: Domain
+    requests: Sequence[Asked]
+    tables: Sequence[pd.DataFrame]
+    pieces: Callable[[], Iterator[Mapping[str, NDArray[np.unsignedinteger]]]]
 
 
 def _numbers(judged: Sequence[Judgement]) -> str:

@@ -1117,6 +1117,32 @@ FAULTS: tuple[Fault, ...] = (
         "release/test_pausing.py::test_each_pause_is_decided_by_itself",
     ),
     _fault(
+        "criteria by half of the noise",
+        "A release is said to be good enough, or not, more often than its odds say by chance alone.",
+        "reach_of",
+        "return deviations * sqrt(",
+        "return 0.7 * deviations * sqrt(",
+        "wings/governance/test_acceptance.py::"
+        "test_a_false_word_is_as_rare_as_is_said_and_no_rarer_than_it_need_be",
+    ),
+    _fault(
+        "criteria that nobody heeds",
+        "A release that fails what its owner declared is shown all the same.",
+        "heed_verdict",
+        "if unmet and accept is not None and accept.stops and _undecided(run, Step.JUDGE):",
+        "if False and _undecided(run, Step.JUDGE):",
+        "wings/governance/test_acceptance.py::"
+        "test_a_release_that_fails_a_criterion_waits_for_its_owner_and_is_shown_if_she_says_so",
+    ),
+    _fault(
+        "columns of criteria outside of the digest",
+        "A release that is resumed asks for other distances than those that it has on record.",
+        "CompiledSpec.fingerprint",
+        'exam["criteria"] = spec.accept.sets',
+        "pass",
+        "wings/governance/test_acceptance.py::test_only_what_is_measured_for_criteria_is_another_question",
+    ),
+    _fault(
         "limits of verdicts without noise",
         "What is to be used is off by more than is said.",
         "DEVIATIONS",

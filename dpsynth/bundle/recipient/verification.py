@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isclose, sqrt
 from pathlib import Path
@@ -43,6 +43,7 @@ from dpsynth.bundle.manifest import (
     read_values,
     schema_faults,
 )
+from dpsynth.bundle.publication import JUDGE
 from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle, synthetic_codes
 from dpsynth.bundle.signature import (
     CHECKSUMS,
@@ -62,7 +63,7 @@ from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.measured_figures import FINER, SUMS
 from dpsynth.statistics.sampled_estimates import SampledUnits
-from dpsynth.statistics.verdict import Judged, Judgement, Verdict
+from dpsynth.statistics.verdict import Finished, Judged, Judgement, Verdict
 from dpsynth.wing import Point
 
 if TYPE_CHECKING:
@@ -209,8 +210,8 @@ def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
         return [_TIERS], []
     stated = bundle.verdict
     try:
-        again = _recomputed(bundle, stated).beside(cut)
-    except (KeyError, TypeError, ValueError, IndexError):
+        again = _with_criteria(bundle, _recomputed(bundle, stated).beside(cut))
+    except (KeyError, TypeError, ValueError, IndexError, ConfigError):
         return [], [(MANIFEST, "has a verdict on other columns or files than the bundle has.")]
     faults = [(MANIFEST, words) for words in _verdict_differences(stated, again)]
     if not faults and bundle.facts.verdict.in_words != again.lines:
@@ -266,6 +267,24 @@ def _recomputed(bundle: OpenedBundle, stated: Verdict) -> Verdict:
     ).verdict()
 
 
+def _with_criteria(bundle: OpenedBundle, found: Verdict) -> Verdict:
+    """The verdict with the criteria that the manifest states, judged by the bundle's files."""
+    stated = bundle.facts.verdict.criteria
+    if not stated:
+        return found
+    asked = [s for s in bundle.facts.statistics if s.kind != "one_way"]
+    finished = Finished(
+        found,
+        _exam(bundle)[1],
+        domain_of(bundle.layout.columns),
+        [s.request for s in asked if s.request is not None],
+        [bundle.statistics[s.title] for s in asked],
+        lambda: iter([synthetic_codes(bundle)]),
+    )
+    judged = JUDGE.needed("The criteria of this bundle")([one.asked for one in stated], finished)
+    return replace(found, criteria=judged)
+
+
 def _basis(bundle: OpenedBundle, examined: Mapping[Clique, str]) -> Basis:
     """The marginals that the rows rest on: those of the files of answers, and others as the manifest says.
 
@@ -308,6 +327,9 @@ def _verdict_differences(stated: Verdict, again: Verdict) -> Iterator[str]:
                 yield f"says {said.verdict} of {said.name}; its files give {found.verdict}."
             elif not _alike(said, found):
                 yield f"gives other reasons for its verdict on {said.name} than its files."
+    for told, judged in zip(stated.criteria, again.criteria, strict=True):
+        if told != judged:
+            yield f"says {told.outcome} of the criterion '{judged.words}'; its files give {judged.outcome}."
 
 
 def _alike(said: Judgement, found: Judgement) -> bool:

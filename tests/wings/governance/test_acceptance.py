@@ -1,0 +1,301 @@
+"""Acceptance criteria: refused where they can't be had, judged with the odds stated, and heeded.
+
+The errors that are judged here are known, so false words can be counted.
+"""
+
+import json
+from collections.abc import Mapping
+from itertools import combinations
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpsynth
+from dpsynth.accounting.calibration import noise_variance
+from dpsynth.bundle.manifest import MANIFEST
+from dpsynth.bundle.recipient.verification import verified
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Examined, NoisyDistances
+from dpsynth.columns.statistic_kinds import Mean
+from dpsynth.config import compiled, from_mapping
+from dpsynth.errors import ConfigError, Paused
+from dpsynth.pipeline.forecast import forecast, plans_of
+from dpsynth.pipeline.result import Release
+from dpsynth.statistics.exam import Basis, Exam
+from dpsynth.statistics.verdict import NO_VERDICT, Finished, Judgement, Verdict
+from dpsynth.wings.governance.acceptance.judging import judged
+from tests.bundle.recipient.conftest import COLUMNS, table
+from tests.bundle.recipient.test_verify import sealed
+
+DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
+PAIRS = tuple(combinations(DOMAIN.columns, 2))
+ROWS = 1000
+SCALE = 40.0
+
+
+def finished(
+    distances: np.ndarray | None = None,
+    noise: str = "gaussian",
+    verdict: Verdict = NO_VERDICT,
+    figures: Mapping[str, list[object]] | None = None,
+    codes: Mapping[str, list[int]] | None = None,
+) -> Finished:
+    """The facts of a release whose exam has the distances of all pairs, in order, and then of c."""
+    examined = [*(Examined("pair", pair) for pair in PAIRS), Examined("criterion", ("c",))]
+    noisy = None if distances is None else NoisyDistances((*PAIRS, ("c",)), distances, noise, SCALE)
+    pieces = [{name: np.array(found, np.uint8)[part] for name, found in (codes or {}).items()}
+              for part in (slice(0, 3), slice(3, None))]  # fmt: skip
+    return Finished(
+        verdict,
+        Exam(examined, noisy, ROWS, DOMAIN, Basis([])),
+        DOMAIN,
+        (Mean(mean="d", by=("a",)),),
+        [pd.DataFrame(figures or {})],
+        lambda: iter(pieces),
+    )
+
+
+def outcome(facts: Finished, **criterion: object) -> str:
+    (found,) = judged([criterion], facts)
+    return found.outcome
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("confidence", [0.95, 0.7])
+@pytest.mark.parametrize(("of", "averaged"), [(["b", "a"], 1), ("pairs", len(PAIRS))])
+def test_a_false_word_is_as_rare_as_is_said_and_no_rarer_than_it_need_be(noise, confidence, of, averaged):
+    rng, runs = np.random.default_rng(5), 2000
+    sd = sqrt(noise_variance(noise, SCALE))
+    true, said = 600, {"met": 0, "not met": 0}
+    for _ in range(runs):
+        drawn = rng.normal(0, SCALE, 7) if noise == "gaussian" else rng.laplace(0, SCALE, 7)
+        facts = finished(np.floor(true + drawn).astype(np.int64), noise)
+        # The error is 600 of 2 000: just above what is allowed, and just below.
+        said["met"] += outcome(facts, error_of=of, at_most=0.2999, confidence=confidence) == "met"
+        said["not met"] += outcome(facts, error_of=of, at_most=0.3, confidence=confidence) == "not met"
+    assert noise == "gaussian" or sd == pytest.approx(sqrt(2) * SCALE, rel=0.01)
+    allowed = (1 - confidence) * runs
+    spread = 4 * sqrt(allowed)
+    for word, times in said.items():
+        assert times < allowed + spread, (word, times)
+        # With half of the noise, or with two-sided limits, half as many or fewer would be.
+        assert times > 0.75 * allowed - spread, (word, times)
+
+
+def test_what_is_far_off_is_told_and_what_is_near_is_not():
+    facts = finished(np.array([600, 900, 20, 500, 500, 500, 60]))
+    assert outcome(facts, error_of=["a", "b"], at_most=0.4) == "met"
+    assert outcome(facts, error_of=["c", "a"], at_most=0.4) == "not met"
+    assert outcome(facts, error_of=["a", "d"], at_most=0.02) == "can't be told"
+    assert outcome(facts, error_of="c", at_most=0.1) == "met"
+    assert outcome(facts, error_of="pairs", at_most=0.3) == "met"
+    assert outcome(finished(), error_of="pairs", at_most=0.3) == "can't be told"
+
+
+def test_shares_in_use_are_those_of_the_verdict():
+    columns = tuple(Judgement((name,), "use" if name < "d" else "with care", "") for name in DOMAIN.columns)
+    pairs = tuple(Judgement(pair, "use" if pair[0] == "a" else "don't use", "") for pair in PAIRS)
+    facts = finished(verdict=Verdict(columns, pairs))
+    assert outcome(facts, in_use="columns", at_least=0.75) == "met"
+    assert outcome(facts, in_use="columns", at_least=0.76) == "not met"
+    assert outcome(facts, in_use="pairs", at_least=0.5) == "met"
+    assert outcome(facts, in_use="pairs", at_least=0.51) == "not met"
+    assert outcome(finished(), in_use="pairs", at_least=0) == "not met"
+
+
+FIGURES = {
+    "a": ["x", "y"],
+    "estimate": [100.0, -50.0],
+    "low": [95.0, -54.0],
+    "high": [104.0, -49.0],
+    "grouping_error": [1.0, 0.0],
+    "limits": ["95 %", "95 %"],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "within", "expected"),
+    [
+        ({}, 0.081, "met"),
+        # The lower limit of -50 is 4 off, 8 %.
+        ({}, 0.079, "can't be told"),
+        ({"grouping_error": [4.0, 0.0]}, 0.081, "can't be told"),
+        ({"limits": ["95 %", "noise only"]}, 1, "can't be told"),
+        ({"low": [95.0, None]}, 1, "can't be told"),
+        ({"estimate": [100.0, 0.0]}, 10, "can't be told"),
+    ],
+)
+def test_a_table_of_figures_is_met_if_the_limits_of_all_lie_within(changes, within, expected):
+    facts = finished(figures={**FIGURES, **changes})
+    assert outcome(facts, statistic={"mean": "d", "by": ["a"]}, within=within) == expected
+
+
+def test_rows_that_are_alone_with_their_values_are_counted_over_all_pieces():
+    codes = {"a": [0, 0, 1, 1, 0, 1], "b": [2, 2, 0, 1, 1, 0], "c": [0] * 6, "d": [4] * 6}
+    facts = finished(codes=codes)
+    # (1, 1) and (0, 1) of a and b occur once; (1, 0) occurs once in each piece.
+    assert outcome(facts, unique_in=["a", "b"], at_most=0.34) == "met"
+    assert outcome(facts, unique_in=["a", "b"], at_most=0.33) == "not met"
+    assert outcome(facts, unique_in=["d"], at_most=0) == "met"
+
+
+def config(folder: Path, accept: object, **changes: object) -> dict[str, object]:
+    return {
+        "release": "people",
+        "source": {"path": str(table(folder / "people.csv"))},
+        "privacy": {"epsilon": 3.0, "delta": 1e-6, "on_empty": "go"},
+        "ledger": {"url": f"sqlite:///{folder}/ledger.db"},
+        "columns": COLUMNS,
+        "publish": {"statistics": [{"mean": "age", "by": "sex"}, {"crosstab": ["sex", "city"]}]},
+        "accept": accept,
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("criterion", "changes", "words"),
+    [
+        ({"error_of": "pair", "at_most": 0.1}, {}, "criteria[0].error_of names 'pair', which is no column"),
+        (
+            {"error_of": ["age", "agee"], "at_most": 0.1},
+            {},
+            "is counted (did you mean 'age'?)",
+        ),
+        ({"error_of": ["age", "id"], "at_most": 0.1}, {}, "names 'id', which is no column that is counted"),
+        ({"error_of": ["age", "age"], "at_most": 0.1}, {}, "error_of[1] repeats 'age'"),
+        ({"error_of": [], "at_most": 0.1}, {}, "must be the word pairs, a column, or a list of columns"),
+        ({"error_of": "age", "at_most": 1.1}, {}, "at_most must be"),
+        ({"error_of": "age", "at_most": 0.1, "confidence": 0.4}, {}, "confidence must be"),
+        ({"error_of": "age"}, {}, "at_most is missing"),
+        ({"error_off": "age"}, {}, "must have one of the keys error_of, in_use, statistic, unique_in"),
+        ({"in_use": "pair", "at_least": 0.5}, {}, "must be columns or pairs"),
+        ({"statistic": {"mean": "age"}, "within": 0.1}, {}, "list the same table under publish.statistics"),
+        (
+            {"unique_in": list(COLUMNS)[1:7], "at_most": 0.1, "x": 1},
+            {},
+            "criteria[0].x is not a known key; the keys",
+        ),
+        (
+            {"error_of": "age", "at_most": 0.1},
+            {"privacy": {"epsilon": 3.0, "delta": 1e-6, "split": {"exam": 0}}},
+            "needs the exam, which measures errors: privacy.split.exam must not be 0",
+        ),
+        (
+            {"error_of": "age", "at_most": 0.1},
+            {"privacy": {"epsilon": 3.0, "delta": 1e-6, "sample_rate": 0.5}},
+            "needs the exam, which there is not with privacy.sample_rate",
+        ),
+    ],
+)
+def test_criteria_that_can_not_be_had_are_refused_before_anything_is_charged(
+    tmp_path, criterion, changes, words
+):
+    with pytest.raises(ConfigError) as refusal:
+        from_mapping(config(tmp_path, {"criteria": [criterion]}, **changes))
+    assert words in str(refusal.value), str(refusal.value)
+
+
+def test_only_what_is_measured_for_criteria_is_another_question(tmp_path):
+    def facts(accept: object) -> tuple[str, str, list[tuple[str, ...]]]:
+        made = compiled(from_mapping(config(tmp_path, accept)))
+        named = [e.clique for e in plans_of(made)[0].exam if e.kind == "criterion"]
+        return made.fingerprint, made.whole_fingerprint, named
+
+    without = facts(None)
+    asked = {"criteria": [{"in_use": "pairs", "at_least": 0.5}, {"error_of": "pairs", "at_most": 0.1}]}
+    free = facts(asked)
+    assert free[0] == without[0] and free[1] != without[1] and free[2] == []
+    assert facts({**asked, "on_fail": "publish"}) == free
+    sets = [{"error_of": c, "at_most": 0.1} for c in (["sex"], ["city", "age"], ["smoker", "sex", "age"])]
+    more = facts({"criteria": sets})
+    assert more[0] != without[0] and more[2] == [("sex",), ("age", "sex", "smoker")]
+
+
+CRITERIA = [
+    {"error_of": "pairs", "at_most": 0.9},
+    {"error_of": ["smoker", "sex", "age"], "at_most": 0.9, "confidence": 0.99},
+    {"in_use": "columns", "at_least": 0},
+    {"statistic": {"mean": "age", "by": "sex"}, "within": 5},
+    {"unique_in": ["age", "sex"], "at_most": 0.5},
+    {"unique_in": ["sex"], "at_most": 0},
+    {"error_of": "sex", "at_most": 0},
+]
+
+
+def released(folder: Path, on_fail: str, criteria: object, told: list[str] | None = None) -> Release:
+    spec = from_mapping(config(folder, {"criteria": criteria, "on_fail": on_fail}))
+    return dpsynth.release(spec, outputs=folder / "outputs", tell=(told if told is not None else []).append)
+
+
+def test_a_release_that_is_published_says_in_its_first_lines_which_criteria_it_meets(tmp_path):
+    told: list[str] = []
+    made = released(tmp_path, "publish", CRITERIA, told)
+    (public,) = tmp_path.glob("outputs/people/*/public")
+    stated = json.loads((public / MANIFEST).read_text())["verdict"]
+    outcomes = [one["outcome"] for one in stated["criteria"]]
+    # An error of 0 is never told to be met.
+    assert outcomes == ["met"] * 6 + ["can't be told"]
+    assert [one["odds"] for one in stated["criteria"]] == pytest.approx([0.05, 0.01, 0, 0.05, 0, 0, 0.05])
+    line = "Criteria: 6 met, 0 not met, 1 can't be told."
+    assert stated["in_words"][1] == line == made.verdict.lines[1]
+    failed = "Can't be told: At most 0.0 % of the rows are off in sex."
+    assert stated["in_words"][2].startswith(failed) and any(words.startswith(failed) for words in told)
+    assert line in (public / "README.md").read_text()
+    report = (public / "report.html").read_text()
+    assert all(one["words"] in report for one in stated["criteria"])
+    assert "a probability of 1.0 % at most" in report
+    assert dpsynth.open_bundle(public).verdict.criteria == made.verdict.criteria
+    assert verified(public).good
+
+
+def forged(manifest: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+    manifest["verdict"]["criteria"][-1]["outcome"] = "met"
+
+
+def milder(manifest: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+    manifest["verdict"]["criteria"][-1]["asked"] = {"error_of": ["sex"], "at_most": 0.5}
+
+
+def unreadable(manifest: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+    manifest["verdict"]["criteria"][-1]["asked"] = {"error_of": 3}
+
+
+@pytest.mark.parametrize("change", [forged, milder, unreadable])
+def test_a_criterion_that_does_not_follow_from_the_bundle_is_found_though_its_seals_are_new(tmp_path, change):
+    released(tmp_path, "publish", CRITERIA)
+    (public,) = tmp_path.glob("outputs/people/*/public")
+    sealed(public, change)
+    assert [finding.file for finding in verified(public).findings] == [MANIFEST]
+
+
+def test_a_release_that_fails_a_criterion_waits_for_its_owner_and_is_shown_if_she_says_so(tmp_path):
+    failing = [*CRITERIA[:2], {"in_use": "pairs", "at_least": 1}, {"error_of": "sex", "at_most": 0}]
+    with pytest.raises(Paused) as paused:
+        released(tmp_path, "stop", failing)
+    assert "before it is shown, because it fails 2 of its 4 criteria" in str(paused.value)
+    assert "With accept.on_fail: publish there is no pause." in str(paused.value)
+    assert not [*tmp_path.glob("outputs/people/2*/public")]
+    spec = from_mapping(config(tmp_path, {"criteria": failing}))
+    again = dpsynth.release(spec, outputs=tmp_path / "outputs", resume=paused.value.release_id)
+    assert [one.outcome for one in again.verdict.unmet] == ["not met", "can't be told"]
+    (public,) = tmp_path.glob("outputs/people/*/public")
+    assert verified(public).good
+
+
+def test_a_release_that_meets_all_criteria_does_not_wait(tmp_path):
+    assert released(tmp_path, "stop", CRITERIA[:-1]).verdict.unmet == ()
+
+
+def test_the_plan_says_which_criteria_can_be_told(tmp_path):
+    criteria = [
+        {"error_of": ["sex", "age"], "at_most": 0.05},
+        {"error_of": "age", "at_most": 0.0001},
+        {"in_use": "pairs", "at_least": 0.5},
+    ]
+    spec = from_mapping(config(tmp_path, {"criteria": criteria}))
+    told = forecast(spec, rows=2_000)["expected_errors"]["criteria"]
+    assert len(told) == 2
+    assert "It is told as met, more likely than not, where it is 3." in told[0]
+    assert told[1].startswith("At most 0.0 % of the rows are off in age. At this ε it can't be told")
