@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
+from math import exp
 
 from dpsynth.accounting.amount import Amount, decimal_of, float_up
 from dpsynth.accounting.calibration import noise_named
@@ -240,6 +241,13 @@ GROUPS = (2, 5, 10, 20)
 """Sizes of groups whose guarantee is stated: a pair, a household, and larger ones."""
 
 
+PROFILE = tuple(Fraction(1, 10**power) for power in (1, 2, 3, 4, 5, 6, 8, 10))
+"""Deltas of the privacy profile."""
+
+FALSE_ALARMS = (0.001, 0.01, 0.05, 0.2)
+"""Shares of false alarms for which the chance to recognise a unit is stated."""
+
+
 _EXACT = Context(prec=80)
 
 
@@ -307,6 +315,47 @@ def group_cost(cost: Cost, units: int) -> Cost | None:
 def of_groups(guarantee: Guarantee) -> list[dict[str, float | None]]:
     """The guarantees of groups of several sizes, as JSON values; null where nothing is promised."""
     return [{"units": units, **_shown(guarantee, units)} for units in GROUPS]
+
+
+@lru_cache(maxsize=64)
+def privacy_profile(guarantee: Guarantee) -> tuple[Amount, ...]:
+    """The guarantee at several falling deltas, of which the approximate one is a part; or its own alone."""
+    own = Amount(Fraction(guarantee.epsilon), Fraction(repr(guarantee.delta)))
+    if guarantee.rho is None or not guarantee.delta:
+        return (own,)
+    total: Fraction = Fraction(guarantee.rho)
+    measure: Measure = ZCDP
+    if guarantee.mu is not None:
+        total, measure = Fraction(guarantee.mu) ** 2 / 2, GDP
+    aside = Fraction(guarantee.approximate_delta)
+    at = {delta: Amount(measure.epsilon(total, delta - aside), delta) for delta in PROFILE if delta > aside}
+    return tuple(sorted({**at, own.delta: own}.values(), key=lambda point: point.delta, reverse=True))
+
+
+@lru_cache(maxsize=256)
+def recognised_at_most(guarantee: Guarantee, false_alarms: float) -> float:
+    """The largest chance to find out that a unit is in the table, for a share of false alarms, rounded up.
+
+    One minus the trade-off function, by each (epsilon, delta) of the profile: at most delta + e^epsilon x,
+    and 1 - e^-epsilon (1 - delta - x) (Dong, Roth and Su 2022, proposition 2.12).
+    """
+    x, least = false_alarms, 1.0
+    for amount in privacy_profile(guarantee):
+        epsilon, delta = min(float_up(amount.epsilon), _FAR / 4), float_up(amount.delta)
+        least = min(least, delta + exp(epsilon) * x, 1 - exp(-epsilon) * (1 - delta - x))
+    return min(1.0, max(x, least * (1 + 1e-12)))
+
+
+def of_other_deltas(guarantee: Guarantee) -> list[dict[str, float]]:
+    """The privacy profile, as JSON values."""
+    return [
+        {"epsilon": float_up(one.epsilon), "delta": float_up(one.delta)} for one in privacy_profile(guarantee)
+    ]
+
+
+def of_recognition(guarantee: Guarantee) -> list[dict[str, float]]:
+    """Chances to recognise a unit, by how many false alarms are accepted, as JSON values."""
+    return [{"false_alarms": x, "at_most": recognised_at_most(guarantee, x)} for x in FALSE_ALARMS]
 
 
 def other_relation(guarantee: Guarantee) -> dict[str, object]:

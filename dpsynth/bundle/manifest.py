@@ -27,7 +27,7 @@ from pydantic import (
 )
 from pydantic.json_schema import GenerateJsonSchema
 
-from dpsynth.accounting.composition import of_groups, other_relation
+from dpsynth.accounting.composition import of_groups, of_other_deltas, of_recognition, other_relation
 from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.neighbours import Nameless, Relation
 from dpsynth.bundle.explanation import Words, assumption
@@ -142,6 +142,16 @@ class LossOfGroup(Part):
     delta: Probability | None
 
 
+class LossAtDelta(Part):
+    epsilon: Loss
+    delta: Probability
+
+
+class Recognition(Part):
+    false_alarms: Share = Field(description="How often somebody is taken to be in the table who is not.")
+    at_most: Share = Field(description="The chance that a unit in the table is taken to be in it.")
+
+
 class LossOfRelation(Part):
     neighbours: Relation
     epsilon: Loss | None
@@ -164,6 +174,10 @@ class StatedGuarantee(Part):
         description="The guarantees of units that change together; null: none."
     )
     other_relation: LossOfRelation
+    profile: tuple[LossAtDelta, ...] = Field((), description="The guarantee at several deltas.")
+    recognition: tuple[Recognition, ...] = Field(
+        (), description="Bounds for whoever wants to find out that a unit is in the table."
+    )
     in_words: Texts
 
 
@@ -413,6 +427,8 @@ class Manifest(Part):
                 "rows_without_id": publication.nameless,
                 "groups": of_groups(guarantee),
                 "other_relation": other_relation(guarantee),
+                "profile": of_other_deltas(guarantee),
+                "recognition": of_recognition(guarantee),
                 "in_words": words.guarantee,
             },
             "not_protected": words.not_protected,

@@ -24,7 +24,7 @@ import numpy as np
 
 from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.calibration import noise_named
-from dpsynth.accounting.composition import amount_of, compose
+from dpsynth.accounting.composition import amount_of, compose, of_other_deltas, of_recognition
 from dpsynth.accounting.events import Guarantee, RecordedEvent, from_json
 from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.neighbours import Neighbours, neighbours_in_words
@@ -109,6 +109,14 @@ def guarantee_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
         stated, found = getattr(published, key), getattr(again, key)
         if not _equal(found, stated):
             faults.append((MANIFEST, f"states {key} = {stated}; its mechanisms add up to {found}."))
+    for what, lines in (("profile", of_other_deltas(again)), ("recognition", of_recognition(again))):
+        told = [one.model_dump() for one in getattr(published, what)]
+        if told and not all(
+            len(told) == len(lines) and _equal(line[key], one[key])
+            for one, line in zip(told, lines, strict=False)
+            for key in line
+        ):
+            faults.append((MANIFEST, f"states another {what} of the guarantee than its mechanisms give."))
     faults += _uncharged(bundle, mechanisms)
     if faults:
         return [], faults

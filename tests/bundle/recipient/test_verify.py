@@ -215,6 +215,21 @@ def better_derived(manifest):
     derived["verdict"] = "use" if derived["verdict"] != "use" else "don't use"
 
 
+def flatter(manifest):
+    manifest["guarantee"]["profile"][0]["epsilon"] *= 0.9
+
+
+def unrecognised(manifest):
+    manifest["guarantee"]["recognition"][-1]["at_most"] *= 0.9
+
+
+@pytest.mark.parametrize(("change", "what"), [(flatter, "profile"), (unrecognised, "recognition")])
+def test_a_profile_that_does_not_follow_from_the_mechanisms_is_found(copied, change, what):
+    folder = copied()
+    sealed(folder, change)
+    assert f"states another {what} of the guarantee than its mechanisms give." in faults(folder)[MANIFEST]
+
+
 def smaller(manifest):
     one = max(manifest["verdict"]["pairs"], key=lambda pair: pair["error"])
     one["error"] *= 0.9
