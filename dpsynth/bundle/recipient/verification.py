@@ -226,9 +226,10 @@ def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
         faults.append((MANIFEST, "says the verdict in other words than it follows from."))
     if faults:
         return [], faults[:_MOST]
+    judged = f", and the {len(again.criteria)} criteria," if again.criteria else ""
     return [
-        f"The verdicts on {len(again.columns)} columns and {len(again.pairs)} pairs are what the noisy "
-        "counts, the synthetic rows and the exam give."
+        f"The verdicts on {len(again.columns)} columns and {len(again.pairs)} pairs{judged} are what the "
+        "noisy counts, the synthetic rows and the exam give."
     ], []
 
 

@@ -177,10 +177,10 @@ class Within(Criterion):
 
     @property
     def words(self) -> str:
-        return (
-            f"Each figure of {self.statistic.kind} of {listed(self.statistic.columns)} is known to within "
-            f"{percent(float(self.within))} of it."
-        )
+        asked = self.statistic
+        groups = f" by {listed(asked.groups)}" if asked.groups else ""
+        about = f"the {asked.kind} of {listed(asked.numbers or asked.columns)}{groups}"
+        return f"Each figure of {about} is known to within {percent(float(self.within))} of it."
 
     def check(self, spec: Spec, columns: Mapping[str, Column], *place: str | int) -> None:
         if self.statistic not in spec.publish.statistics:
