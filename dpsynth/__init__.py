@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpsynth.bundle.recipient import Bundle
     from dpsynth.config import Spec
     from dpsynth.pipeline.result import Release
+    from dpsynth.wings.governance.in_python import request
     from dpsynth.wings.local.in_python import aggregate, collect
     from dpsynth.wings.owner.in_python import check, describe, evaluate
 
@@ -48,6 +49,7 @@ __all__ = [
     "load",
     "open_bundle",
     "release",
+    "request",
 ]
 
 

@@ -53,6 +53,10 @@ class BudgetRefused(DpsynthError):
     exit_code = 3
 
 
+class NotApproved(BudgetRefused):
+    """The ledger's policy doesn't allow it: approvals, or the key of somebody who may, are missing."""
+
+
 class SourceError(DpsynthError):
     """The private table can't be opened or lacks a declared column."""
 

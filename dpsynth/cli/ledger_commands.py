@@ -38,6 +38,11 @@ PAGE: Point[Callable[[Sequence[AccountView], Ledger, date], str]] = Point("page 
 
 ACCOUNTANTS: Point[Accountants] = Point("accountants of releases")
 
+POLICY: Point[Callable[[Ledger, Path | None, Path | None, str], None]] = Point(
+    "policy on the command line", "governance"
+)
+"""Shows the policy of a ledger, or puts that of a file in force."""
+
 Dataset = Annotated[str | None, typer.Argument(help="Only this one; left out: the config's, or all.")]
 One = Annotated[str, typer.Argument(help="The dataset's name in the ledger.")]
 Url = Annotated[
@@ -278,6 +283,26 @@ def _enter(ending: Ending, why: str) -> None:
     ending.enter(why)
     left = _releases_left(_balance(ending.book, ending.entry.dataset))
     print(f"Release {ending.entry.release_id} is abandoned. {left}.")
+
+
+@app.command()
+def policy(
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--set", help="The YAML file of a policy to put in force; left out: the policy is shown."
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="With --set: the file of your key; left out: that of DPSYNTH_KEY.")
+    ] = None,
+    purpose: Annotated[str, typer.Option(help="With --set: why, for those who approve it.")] = "",
+    ledger: Url = None,
+    head: Head = None,
+    config: Config = None,
+) -> None:
+    """Show who may ask for, approve, run and withdraw releases, and what was asked; or set it."""
+    POLICY.needed("dpsynth ledger policy")(_place(ledger, head, config).open(), file, key, purpose)
 
 
 @app.command(name="head")

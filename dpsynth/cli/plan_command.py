@@ -50,7 +50,7 @@ def errors_in_words(facts: Facts) -> Iterator[str]:
             f"and {_percent(worst['share_moved'])} in {_named(worst)}, the worst."
         )
     if errors["pairs"]:
-        yield _pairs(errors["pairs"], errors["pairs_measured_at_most"])
+        yield _pairs(errors)
     if errors["exam_within"] is not None:
         yield f"The exam tells the error of a pair to within {_percent(errors['exam_within'])}."
     yield from (f"Criterion: {words}" for words in errors["criteria"])
@@ -68,20 +68,19 @@ def errors_in_words(facts: Facts) -> Iterator[str]:
         yield f"{enough} for at most {limit} in every column."
 
 
-def _by_strength(pairs: Sequence[Facts]) -> tuple[list[Facts], list[Facts], list[Facts]]:
+def _by_strength(errors: Facts) -> tuple[list[Facts], list[Facts], list[Facts]]:
     """Pairs in which weak relations show, only strong ones, and hardly any; the worst first in each."""
-    from dpsynth.plan.expected_errors import STRONG, WEAK
-
-    worst = _worst_first(pairs)
-    hidden = [pair for pair in worst if pair["share_moved"] > STRONG]
-    strong = [pair for pair in worst if WEAK < pair["share_moved"] <= STRONG]
+    worst, limits = _worst_first(errors["pairs"]), errors["relations_show"]
+    hidden = [pair for pair in worst if pair["share_moved"] > limits["strong"]]
+    strong = [pair for pair in worst if limits["weak"] < pair["share_moved"] <= limits["strong"]]
     return worst[len(hidden) + len(strong) :], strong, hidden
 
 
-def _pairs(pairs: Sequence[Facts], measured: int) -> str:
-    weak, strong, hidden = _by_strength(pairs)
+def _pairs(errors: Facts) -> str:
+    weak, strong, hidden = _by_strength(errors)
+    measured, number = errors["pairs_measured_at_most"], len(errors["pairs"])
     return (
-        f"Pairs: at most {measured:,} of {len(pairs):,} are measured. Weak relations show in {len(weak):,}, "
+        f"Pairs: at most {measured:,} of {number:,} are measured. Weak relations show in {len(weak):,}, "
         f"only strong ones in {len(strong):,}, hardly any in {len(hidden):,}."
     )
 
@@ -98,15 +97,14 @@ def _exclusive_ors(found: Facts) -> str:
 
 def pairs_in_words(errors: Facts) -> Iterator[str]:
     """Relations that show in pairs of columns, and the worst pairs; nothing without a number of rows."""
-    from dpsynth.plan.expected_errors import STRONG, WEAK
-
     if errors["rows"] is None or not errors["pairs"]:
         return
-    weak, strong, hidden = _by_strength(errors["pairs"])
+    weak, strong, hidden = _by_strength(errors)
+    least, most = (_percent(errors["relations_show"][limit]) for limit in ("weak", "strong"))
     yield (
         "A relation between two columns shows if it moves more rows than noise does. It shows for certain if "
-        f"it moves twice as many. In {len(weak):,} pairs noise moves at most {_percent(WEAK)} of the rows, "
-        f"in {len(strong):,} at most {_percent(STRONG)}, in {len(hidden):,} more."
+        f"it moves twice as many. In {len(weak):,} pairs noise moves at most {least} of the rows, "
+        f"in {len(strong):,} at most {most}, in {len(hidden):,} more."
     )
     if hidden:
         named = ", ".join(f"{_named(pair)} ({_percent(pair['share_moved'])})" for pair in hidden[:_NAMED])

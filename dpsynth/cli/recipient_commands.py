@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError
 from dpsynth.wing import Point
+
+if TYPE_CHECKING:
+    from dpsynth.bundle.recipient import Bundle
 
 
 def report(
@@ -104,23 +108,30 @@ def verify(
     key: Annotated[
         str | None, typer.Option(help="The public key that must have signed it, such as ed25519:1f0c…")
     ] = None,
+    notices: Annotated[
+        Path | None,
+        typer.Option(help="The owner's notices.json; left out: the one beside the bundle, if there is one."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a bundle: files, manifest, statistics, guarantee, signature. The exit code is 0 if it is good."""
     from dpsynth.bundle.recipient.verification import verified
 
-    found = verified(bundle, key)
+    found = verified(bundle, key, notices)
     if as_json:
         print(json_text(found.to_json()))
     else:
+        for notice in found.notices:
+            print(notice.sentence)
         for sentence in found.proven:
             print(f"✓ {sentence}")
         for sentence in found.cautions:
             print(f"- {sentence}")
         for finding in found.findings:
             print(f"{finding.file}: {finding.sentence}")
-        print("The bundle is good." if found.good else "The bundle is NOT good.")
-    if not found.good:
+        withdrawn = " It is WITHDRAWN." if found.withdrawn else ""
+        print(f"The bundle is {'good' if found.good else 'NOT good'}.{withdrawn}")
+    if not found.good or found.withdrawn:
         sys.stdout.flush()
         raise typer.Exit(1)
 
@@ -137,6 +148,18 @@ def keygen(file: Annotated[Path, typer.Argument(help="The new file of the privat
     print(key.public)
 
 
+def _opened(bundle: Path, *, tell: bool = True) -> Bundle:
+    """A bundle; its notices go to standard error, before anything else."""
+    from dpsynth.bundle.recipient import open_bundle
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opened = open_bundle(bundle)
+    for notice in opened.notices if tell else ():
+        print(notice.sentence, file=sys.stderr)
+    return opened
+
+
 @app.command()
 def query(
     bundle: Folder,
@@ -149,12 +172,11 @@ def query(
     ] = None,
 ) -> None:
     """Answer a question from what a bundle publishes: estimate, interval and basis; it costs no privacy."""
-    from dpsynth.bundle.recipient import open_bundle
     from dpsynth.bundle.recipient.query import Asked, default_memory
 
     if as_json and as_csv:
         raise ConfigError("--json and --csv contradict each other. Give one of them, or none.")
-    opened = open_bundle(bundle)
+    opened = _opened(bundle, tell=as_json or as_csv)
     answer = opened.query(question, Asked(asked or default_memory(opened)))
     if as_json:
         print(json_text(answer.to_json()))
@@ -180,10 +202,9 @@ def sample(
     seed: Annotated[int | None, typer.Option(min=0, help="Makes the rows repeatable.")] = None,
 ) -> None:
     """Draw more synthetic rows from a bundle, refined like the released ones; it costs no privacy."""
-    from dpsynth.bundle.recipient import open_bundle
     from dpsynth.bundle.recipient.more_rows import more_rows, print_rows, write_rows
 
-    opened = open_bundle(bundle)
+    opened = _opened(bundle)
     tables = more_rows(opened, rows, given, seed)
     if out is None:
         print_rows(tables, opened.rows.layout)

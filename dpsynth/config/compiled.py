@@ -19,6 +19,7 @@ from dpsynth.columns.measurement import PublicMarginals, ranges_of_rows
 from dpsynth.columns.rules import Rules, rules_of
 from dpsynth.columns.statistic_kinds import Mean, Quantiles, Sum
 from dpsynth.columns.workload import Workload
+from dpsynth.config.files.place import resolved
 from dpsynth.config.grammar import Spec
 from dpsynth.config.public_data import public_marginals_of
 from dpsynth.config.publish import Publish
@@ -98,12 +99,12 @@ class CompiledSpec:
         spec = self.spec
         ranges = {"ranges": self.ranges_of_rows} if self.ranges_of_rows else {}
         if spec.privacy.exam == 0:
-            return _digest({**self._questions, **ranges})
+            return digest_of({**self._questions, **ranges})
         asked = [list(r.columns) for r in spec.publish.statistics if len(r.columns) > _PAIR]
         exam: dict[str, object] = {"sample": spec.sample.model_dump(), "columns": asked}
         if spec.accept is not None and spec.accept.sets:
             exam["criteria"] = spec.accept.sets
-        return _digest({**self._questions, **ranges, "exam": exam})
+        return digest_of({**self._questions, **ranges, "exam": exam})
 
     @property
     def ranges_of_rows(self) -> tuple[int, ...]:
@@ -123,7 +124,16 @@ class CompiledSpec:
         published = {"sample": self.spec.sample.model_dump(), "publish": _published(self.spec.publish)}
         if self.spec.accept is not None:
             published["accept"] = {"criteria": self.spec.accept.stated}
-        return _digest({**self._questions, "release": self.spec.release, **published})
+        return digest_of({**self._questions, "release": self.spec.release, **published})
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hex of every key, but the ledger's URL and what counts rows; paths are without links."""
+        found = self.spec.model_dump(exclude={"engine": True, "ledger": {"url"}})
+        for section, key in (("source", "path"), ("ledger", "head")):
+            if found[section][key] is not None:
+                found[section][key] = resolved(found[section][key])
+        return digest_of(found)
 
     @cached_property
     def _questions(self) -> dict[str, object]:
@@ -206,7 +216,8 @@ def _published(publish: Publish) -> dict[str, object]:
     return {k: v for k, v in found.items() if k not in newer or v is not None}
 
 
-def _digest(facts: dict[str, object]) -> str:
+def digest_of(facts: dict[str, object]) -> str:
+    """SHA-256 in hex of facts, whatever the order of their keys."""
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=_canonical)
     return sha256(text.encode("ascii")).hexdigest()
 

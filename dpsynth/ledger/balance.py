@@ -200,6 +200,8 @@ class Reservation(ReleaseFacts):
         suits: the filter of a dataset that is not recorded yet, where the config names none.
         cost: the most that the release can cost, not rounded down.
         cap_declared: true if the config states its cap, which then holds for the release where it is lower.
+        config, plan: digests of all that the config says, and of the plan; recorded where a policy asks for
+            approval.
 
     Raises:
         ValueError: parallel without a part, or under another relation than add_remove; or the cap's
@@ -213,6 +215,8 @@ class Reservation(ReleaseFacts):
     suits: Filter
     cost: Cost
     cap_declared: bool = True
+    config: str = ""
+    plan: str = ""
 
     def __post_init__(self) -> None:
         if self.parallel and (self.part is None or self.neighbours != "add_remove"):

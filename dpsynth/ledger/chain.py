@@ -25,8 +25,11 @@ from typing import Literal, get_args
 
 from dpsynth.errors import ConfigError
 
-Kind = Literal["dataset", "reserved", "resumed", "closed", "abandoned", "cap", "unit"]
+Governing = Literal["policy", "requested", "approved", "refused", "withdrawn"]
+Kind = Literal["dataset", "reserved", "resumed", "closed", "abandoned", "cap", "unit", Governing]
 KINDS: tuple[str, ...] = get_args(Kind)
+GOVERNING: tuple[str, ...] = get_args(Governing)
+"""Kinds of rows that a wing reads: who may do what with the ledger, and what was withdrawn."""
 
 FIRST = "0" * 64
 """The previous hash of the first row."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import Cost, charge
@@ -22,7 +22,7 @@ from dpsynth.accounting.measures import MEASURES
 from dpsynth.accounting.neighbours import EVENT, ROW, neighbours_in_words
 from dpsynth.accounting.slices import Slice
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, Reservation, State, UnitChange
-from dpsynth.ledger.chain import KINDS, Row
+from dpsynth.ledger.chain import GOVERNING, KINDS, Kind, Row
 from dpsynth.ledger.filters import (
     NOTHING_COUNTED,
     Counted,
@@ -34,6 +34,7 @@ from dpsynth.ledger.filters import (
     total_of,
     within,
 )
+from dpsynth.wing import Point
 
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, RecursionError, ZeroDivisionError)
 """The errors that reading a damaged row may raise."""
@@ -44,6 +45,8 @@ _RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
 
 _TEXTS = ("release", "spec", "holder", "source", "other_people")
 """The texts of a reservation's row."""
+
+_COMPARED = ("config", "plan", "unit", "neighbours")
 
 T = TypeVar("T")
 
@@ -63,9 +66,10 @@ def of_dataset(entry: Reservation, approximate_share: Fraction) -> dict[str, obj
     }
 
 
-def of_reservation(entry: Reservation) -> dict[str, object]:
-    """Content of a reservation's row."""
+def of_reservation(entry: Reservation, *, governed: bool = False) -> dict[str, object]:
+    """Content of a reservation's row; where a policy is in force, with what it compares."""
     return {
+        **({key: getattr(entry, key) for key in _COMPARED} if governed else {}),
         **{key: getattr(entry, key) for key in _TEXTS},
         "occasion": entry.occasion,
         "part": None if entry.part is None else entry.part.to_json(),
@@ -269,6 +273,53 @@ class InvalidRow(ValueError):
     """A row that can't follow the rows before it; the text begins with the row's number."""
 
 
+class Governance(Protocol):
+    """The policy of a ledger, by its rows so far: who may do what, and which releases are approved.
+
+    ``enter`` takes every row, and raises ``MalformedContent`` where the policy of its time did not allow it.
+    ``check`` raises ``NotApproved`` unless a release may be reserved on a day, or one that is recorded may go
+    on. ``sealed`` adds to the content of a row of the ledger's own what the policy wants in it, such as a
+    signature, or raises ``NotApproved``. A release is found as it was before the row.
+    """
+
+    @property
+    def in_force(self) -> bool: ...
+
+    def copy(self) -> Self: ...
+
+    def enter(
+        self,
+        row: Row,
+        content: Mapping[str, object],
+        created: date,
+        release: Callable[[str], ReleaseEntry | None],
+    ) -> None: ...
+
+    def check(
+        self,
+        wanted: Reservation,
+        recorded: ReleaseEntry | None,
+        day: date,
+        release: Callable[[str], ReleaseEntry | None],
+        ledger: str,
+    ) -> None: ...
+
+    def sealed(
+        self,
+        last: Row | None,
+        kind: Kind,
+        dataset: str,
+        release_id: str | None,
+        content: Mapping[str, object],
+        day: date,
+        release: Callable[[str], ReleaseEntry | None],
+    ) -> Mapping[str, object]: ...
+
+
+GOVERNANCE: Point[Callable[[], Governance]] = Point("policy of a ledger", "governance")
+"""The policy of a ledger that has none yet."""
+
+
 @dataclass
 class _Account:
     """An account while rows are entered.
@@ -354,12 +405,19 @@ class Book:
         self._accounts: dict[str, _Account] = {}
         self._dataset_of: dict[str, str] = {}
         self._last = date.min
+        self.governance: Governance | None = None
 
     def copy(self) -> Book:
         other = Book(checking_caps=self._checking_caps)
         other._accounts = {name: account.copy() for name, account in self._accounts.items()}
         other._dataset_of, other._last = dict(self._dataset_of), self._last
+        other.governance = self.governance and self.governance.copy()
         return other
+
+    @property
+    def policy(self) -> Governance | None:
+        """What governs the ledger; None where it has no policy."""
+        return self.governance if self.governance is not None and self.governance.in_force else None
 
     def enter(self, row: Row) -> None:
         """Enter a row.
@@ -397,8 +455,14 @@ class Book:
         return None if dataset is None else self._accounts[dataset].releases[release_id]
 
     def _enter(self, row: Row, content: Mapping[str, object], created: date) -> None:
-        if (row.release_id is None) != (row.kind in ("dataset", "cap", "unit")):
+        if (row.release_id is None) != (row.kind in ("dataset", "cap", "unit", *GOVERNING)):
             raise MalformedContent("is not about what its kind is about")
+        if row.kind in GOVERNING and self.governance is None:
+            self.governance = GOVERNANCE.needed("A ledger with a policy, or with withdrawn releases,")()
+        if self.governance is not None:
+            self.governance.enter(row, content, created, self.release)
+        if row.kind in GOVERNING:
+            return
         if row.kind == "dataset":
             self._open(row, content, created)
             return

@@ -25,7 +25,7 @@ results are values of ``dpsynth.ledger.balance``, without SQLAlchemy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -36,11 +36,11 @@ from sqlalchemy import Connection
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import Cost, charge
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.errors import ConfigError, DpsynthError, Interrupted
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted
 from dpsynth.ledger import contents
 from dpsynth.ledger import store as tables
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, Table, dataset_of, first_balance
-from dpsynth.ledger.chain import FIRST, Fields, HeadFile, Kind, Row, broken_links
+from dpsynth.ledger.chain import FIRST, GOVERNING, Fields, HeadFile, Kind, Row, broken_links
 from dpsynth.ledger.contents import Book, InvalidRow, problems_of
 from dpsynth.ledger.refusals import (
     check_allowed,
@@ -73,7 +73,9 @@ class Reading:
 
     def add(self, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, object]) -> None:
         assert self.connection is not None
-        last = self.rows[-1] if self.rows else None
+        last, policy = self.rows[-1] if self.rows else None, self.book.policy
+        if policy is not None and kind not in GOVERNING:
+            content = policy.sealed(last, kind, dataset, release_id, content, self.day, self.release)
         row = tables.append(self.connection, last, kind, dataset, release_id, content)
         self.book.enter(row)
         self.rows.append(row)
@@ -127,6 +129,11 @@ class Reading:
         return hints(wanted, self.dataset_of(wanted.table), self.balances(), bundles)
 
     @property
+    def day(self) -> date:
+        """The date of a row that is added now: never before that of the last one."""
+        return self.clock_behind or tables.today()
+
+    @property
     def clock_behind(self) -> date | None:
         """The date of the last row where the clock shows an earlier one, else None."""
         last = date.fromisoformat(self.rows[-1].created) if self.rows else date.min
@@ -154,6 +161,7 @@ class Reading:
             check_protection(entry, account)
         if recorded := self.release(entry.release_id):
             check_resumed(entry, recorded)
+            self._check_policy(entry, recorded)
             return recorded
         if account is not None and (earlier := _of_occasion(entry, account)):
             return earlier
@@ -161,7 +169,12 @@ class Reading:
         opened = account or first_balance(entry, today)
         check_counted(entry, opened)
         check_allowed(entry, opened, self.name, today)
+        self._check_policy(entry, None)
         return None
+
+    def _check_policy(self, entry: Reservation, recorded: ReleaseEntry | None) -> None:
+        if self.book.policy is not None:
+            self.book.policy.check(entry, recorded, self.day, self.release, self.name)
 
 
 def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:
@@ -216,7 +229,25 @@ class Sessions:
 
     @contextmanager
     def changing(self, *, create: bool = False) -> Iterator[Reading]:
-        """The ledger to be changed: committed if no error leaves the block, then noted in the head file."""
+        """The ledger to be changed: committed if no error leaves the block, then noted in the head file.
+
+        Under a policy a refusal is entered too, in a transaction of its own.
+        """
+        try:
+            with self._changing(create=create) as page:
+                yield page
+        except BudgetRefused as error:
+            self.note(error, page)
+            raise
+
+    def note(self, refusal: BudgetRefused, seen: Reading) -> None:
+        """Enter a refusal if a policy was in force; it stands even if it can't be entered."""
+        if seen.book.policy is not None:
+            with suppress(ConfigError), self._changing() as page:
+                page.add("refused", "", None, {"why": str(refusal)})
+
+    @contextmanager
+    def _changing(self, *, create: bool = False) -> Iterator[Reading]:
         if not create and not self._store.exists:
             self.refuse_if_lost()
             yield Reading(self._store.name, [], Book())
@@ -372,17 +403,38 @@ class Ledger:
             ConfigError: the source has another account; the dataset is recorded with another unit, relation
                 or filter, the id belongs to another release or an abandoned one, or the ledger can't be used.
         """
-        self._sessions.refuse_if_lost()
-        self._store.create()
-        with self._sessions.changing(create=True) as page:
+        with self.changing(create=True) as page:
             entry = page.named(entry)
             if stands := page.standing(entry):
                 return stands
             if page.balance(entry.dataset) is None:
                 opened = first_balance(entry, tables.today())
                 page.add("dataset", entry.dataset, None, contents.of_dataset(entry, opened.approximate_share))
-            page.add("reserved", entry.dataset, entry.release_id, contents.of_reservation(entry))
+            content = contents.of_reservation(entry, governed=page.book.policy is not None)
+            page.add("reserved", entry.dataset, entry.release_id, content)
             return page.recorded(entry.release_id)
+
+    def changing(self, *, create: bool = False) -> AbstractContextManager[Reading]:
+        """The ledger, to add rows to it; committed if no error leaves the block.
+
+        Args:
+            create: True to make one if there is none, which has no rows.
+
+        Raises:
+            ConfigError: the ledger can't be used.
+        """
+        if create:
+            self._sessions.refuse_if_lost()
+            self._store.create()
+        return self._sessions.changing(create=create)
+
+    def foreseen(self, page: Reading, entry: Reservation) -> ReleaseEntry | None:
+        """As ``Reading.foreseen``; a refusal under a policy is entered."""
+        try:
+            return page.foreseen(entry)
+        except BudgetRefused as error:
+            self._sessions.note(error, page)
+            raise
 
     def take(self, release_id: str, holder: str) -> ReleaseEntry:
         """Make another run the holder of a release.

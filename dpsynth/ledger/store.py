@@ -38,14 +38,17 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from dpsynth.errors import ConfigError
-from dpsynth.ledger.chain import FIRST, Fields, Kind, Row, chained
+from dpsynth.ledger.chain import FIRST, GOVERNING, Fields, Kind, Row, chained
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
 
 
-FORMAT = 6
-"""The format of the tables and of their rows' content; no other is read."""
+FORMAT, GOVERNED = 6, 7
+"""The formats of the tables and of their rows' content: without and with rows of a policy or a withdrawal.
+
+No other is read. A version that knows nothing of policies refuses the second one.
+"""
 
 _tables = MetaData()
 
@@ -95,11 +98,11 @@ def present(connection: Connection, name: str, *, own_file: bool) -> bool:
             )
         return False
     formats = list(connection.scalars(select(_ledger.c.format)))
-    if formats != [FORMAT]:
+    if formats not in ([FORMAT], [GOVERNED]):
         stated = formats[0] if len(formats) == 1 else "?"
         raise ConfigError(
-            f"The ledger {name} is in format {stated}, and this version of dpsynth reads format {FORMAT}. "
-            "Use the version that wrote it, or begin another ledger, with "
+            f"The ledger {name} is in format {stated}, and this version of dpsynth reads formats {FORMAT} "
+            f"and {GOVERNED}. Use the version that wrote it, or begin another ledger, with "
             "caps that allow for what was spent."
         )
     return True
@@ -161,7 +164,8 @@ def append(
     row = chained(last, kind, dataset, release_id, facts, created)
     names = [column.name for column in _rows.columns]
     connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
-    connection.execute(update(_ledger).values(rows=row.number, hash=row.hash))
+    raised = {"format": GOVERNED} if kind in GOVERNING else {}
+    connection.execute(update(_ledger).values(rows=row.number, hash=row.hash, **raised))
     return row
 
 

@@ -127,12 +127,13 @@ def check_beginning(spec: Spec, request: Request) -> None:
     if request.resume is not None:
         begun = _resumed(inputs, request, request.resume)
         begun.journal.close()
-        ledger.read().foreseen(reservation_of(inputs.compiled, inputs.plan, begun.occasion, request.resume))
+        wanted = reservation_of(inputs.compiled, inputs.plan, begun.occasion, request.resume)
+        ledger.foreseen(ledger.read(), wanted)
         return
     occasion = occasion_of(spec, now, request.period)
     # An orchestrator that has not started has no vault yet; the release itself accepts the source later.
     folder, opens = request.outputs / spec.release, not is_locked(spec.source)
-    _check_new(inputs, ledger.read(), occasion, _new_id(now), folder, opens=opens)
+    _check_new(inputs, ledger, ledger.read(), occasion, _new_id(now), folder, opens=opens)
 
 
 def _new_id(now: datetime) -> str:
@@ -173,7 +174,7 @@ def _new(
     release_id, holder = _new_id(now), secrets.token_hex(16)
     if request.rehearsal:
         release_id = f"rehearsal-{release_id}"
-    for hint in _check_new(inputs, known, occasion, release_id, folder):
+    for hint in _check_new(inputs, ledger, known, occasion, release_id, folder):
         tell(hint)
     reused = _reused(inputs, request, occasion, account, tell)
     header = _header(inputs, occasion, reused, release_id, now) | {"ledger": known.name}
@@ -191,11 +192,18 @@ def _new(
 
 
 def _check_new(
-    inputs: Inputs, known: Reading, occasion: Occasion, release_id: str, folder: Path, *, opens: bool = True
+    inputs: Inputs,
+    ledger: Ledger,
+    known: Reading,
+    occasion: Occasion,
+    release_id: str,
+    folder: Path,
+    *,
+    opens: bool = True,
 ) -> list[str]:
     wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
     hints = list(known.hints(wanted, folder))
-    if known.foreseen(wanted) is not None:
+    if ledger.foreseen(known, wanted) is not None:
         return []
     try:
         if opens:

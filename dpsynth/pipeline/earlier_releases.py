@@ -19,6 +19,7 @@ from pathlib import Path
 
 from dpsynth.accounting.amount import Amount, float_up
 from dpsynth.accounting.slices import Slice
+from dpsynth.bundle.recipient.opened import notices_beside
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.measurement import Observation
@@ -178,6 +179,8 @@ def earlier_releases(
         path = _path(outputs, entry.release, entry.release_id)
         try:
             read_measurements(path, columns)
+            if any(notice.withdrawn for notice in notices_beside(path.parent, entry.release_id)):
+                raise UnusableMeasurements("it was withdrawn")
             digest = _checked(path)
         except UnusableMeasurements as error:
             left_out.append(f"Release {entry.release_id} is not used as evidence: {error}.")

@@ -30,6 +30,8 @@ from dpsynth.pipeline.reservation import (
     table_of,
 )
 from dpsynth.plan.expected_errors import (
+    STRONG,
+    WEAK,
     CountErrors,
     column_errors,
     enough_columns,
@@ -218,6 +220,7 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
         "criteria": _criteria(compiled_spec, plan, rows),
         "exclusive_ors": _exclusive_ors(compiled_spec, plan, rows),
         "pairs": [_counts(pair, rows) for pair in pairs],
+        "relations_show": {"weak": WEAK, "strong": STRONG},
         "columns_that_would_do": enough_columns(columns, rows),
         "epsilon_that_would_do": {
             "share_moved": share,

@@ -169,4 +169,6 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         other_people=table.other_people,
         cap_declared="cap" in spec.ledger.model_fields_set,
         audiences=tuple((t.audience, t.epsilon) for t in plan.tiers if t.audience),
+        config=compiled.digest,
+        plan=plan.digest,
     )

@@ -31,7 +31,7 @@ from dpsynth.columns.column import Column, ValueSearch, domain_of
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Examined, Observation
 from dpsynth.columns.sums import Centring, Pieces
-from dpsynth.config.compiled import CompiledSpec
+from dpsynth.config.compiled import CompiledSpec, digest_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Promise
 from dpsynth.config.structure import METHODS
@@ -280,6 +280,11 @@ class Plan:
         noise = GroupNoise(cell, own_noise(self.bought, asked.price, asked.levels), groups)
         bins = BinnedNumbers.of(column, counted)
         return (best_pieces(bins, noise, asked.levels) if asked.levels else best_centring(bins, noise))[0]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hex of all but how long it takes, which is no part of what is asked."""
+        return digest_of({k: v for k, v in self.to_json().items() if k != "rough_forecast"})
 
     def to_json(self) -> dict[str, object]:
         tier, measure = self.tier, self.measure

@@ -5,6 +5,7 @@ Each of them passes a check of few columns, rows, questions or releases. The lis
 """
 
 from tests.faults.faults import FAULTS, Fault, _fault
+from tests.faults.governance import GOVERNANCE
 
 _WORST = (
     "guarantee/test_large_and_second.py::"
@@ -468,5 +469,5 @@ LARGE: tuple[Fault, ...] = (
     ),
 )
 
-ALL = (*FAULTS, *LARGE)
+ALL = (*FAULTS, *LARGE, *GOVERNANCE)
 """Every planted fault."""

@@ -87,8 +87,8 @@ def test_a_cell_that_is_changed_by_hand_is_found(ledger: Ledger, column: str) ->
         ("DELETE FROM dpsynth_ledger", r"format \?"),
         ("INSERT INTO dpsynth_ledger VALUES (7, 0, '')", r"format \?"),
         (
-            "UPDATE dpsynth_ledger SET format = 7",
-            "is in format 7, and this version of dpsynth reads format 6",
+            "UPDATE dpsynth_ledger SET format = 8",
+            "is in format 8, and this version of dpsynth reads formats 6 and 7",
         ),
         (
             "UPDATE dpsynth_ledger SET rows = 6",

@@ -5,6 +5,8 @@ Invariant: nothing but the public folder is read.
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +32,8 @@ def open_bundle(path: str | Path) -> Bundle:
     Args:
         path: the folder of a release, or its ``public`` folder.
 
+    What its owner made known of it since, by a file of notices beside it, is a warning.
+
     Raises:
         BundleRefused: there is no bundle, or it is of another version.
     """
@@ -37,7 +41,10 @@ def open_bundle(path: str | Path) -> Bundle:
     folder = next((f for f in (given / "public", given) if (f / MANIFEST).is_file()), None)
     if folder is None:
         raise no_bundle(given)
-    return Bundle(folder, Manifest.read(folder))
+    bundle = Bundle(folder, Manifest.read(folder))
+    for notice in bundle.notices:
+        warnings.warn(notice.sentence, stacklevel=2)
+    return bundle
 
 
 class Bundle(OpenedBundle):
@@ -83,7 +90,8 @@ class Bundle(OpenedBundle):
         """
         from dpsynth.bundle.recipient.query import answered
 
-        return (self.asked if asked is None else asked).kept_apart(self, answered(self, question))
+        answer = (self.asked if asked is None else asked).kept_apart(self, answered(self, question))
+        return replace(answer, notices=tuple(notice.sentence for notice in self.notices))
 
     @cached_property
     def asked(self) -> Asked:
@@ -92,15 +100,18 @@ class Bundle(OpenedBundle):
 
         return Asked()
 
-    def verify(self, key: str | None = None) -> Verification:
+    def verify(self, key: str | None = None, notices: str | Path | None = None) -> Verification:
         """The verification of the bundle: its checksums, manifest, statistics, guarantee and signature.
 
         Args:
             key: the public key that must have signed it, known from elsewhere; None takes any key, or none.
+            notices: a file of notices; None takes the one beside the bundle, if there is one.
         """
         from dpsynth.bundle.recipient.verification import verified
 
-        return verified(self.folder, key)
+        return verified(self.folder, key, notices)
 
     def __repr__(self) -> str:
-        return f"<Bundle of release {self.facts.release} {self.facts.release_id} in {self.folder}>"
+        """The name of the bundle, after the notices of it."""
+        said = "".join(f"{notice.sentence}\n" for notice in self.notices)
+        return f"{said}<Bundle of release {self.facts.release} {self.facts.release_id} in {self.folder}>"

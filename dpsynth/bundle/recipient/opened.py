@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +73,34 @@ WITHOUT_CURATOR: Point[Callable[[Mapping[str, Any], Domain, Sequence[Observation
 )
 """From what a manifest states of a collection, the columns and the measurements to reconciled estimates."""
 
+
+class Notice(NamedTuple):
+    """What its owner made known of a bundle after it was published, as a sentence.
+
+    Attributes:
+        withdrawn: True if the bundle is not to be used any more.
+        fault: True if the notice itself can't be relied on.
+    """
+
+    sentence: str
+    withdrawn: bool = False
+    fault: bool = False
+
+
+NOTICES_FILE = "notices.json"
+
+NOTICES: Point[Callable[[Path, str, str | None, Path | None, str | None], tuple[Notice, ...]]] = Point(
+    "notices of a bundle", "governance"
+)
+"""From a public folder, the release's id, its signer, a file of notices and a known key to the notices."""
+
+
+def notices_beside(folder: Path, release_id: str, signed_by: str | None = None) -> tuple[Notice, ...]:
+    """What the file beside a public folder says of a release since, the gravest first; () without one."""
+    read = NOTICES.filled() if (folder.parent / NOTICES_FILE).is_file() else None
+    return read(folder, release_id, signed_by, None, None) if read else ()
+
+
 _LEAST_FIGURES = ("estimate", "standard_error", "low", "high")
 
 _ERRORS = ("cells", "distance", "error", "standard_error", "low", "high")
@@ -101,6 +129,11 @@ class OpenedBundle:
 
     folder: Path
     facts: Manifest
+
+    @cached_property
+    def notices(self) -> tuple[Notice, ...]:
+        """What the file beside the bundle says of it since, the gravest first; () without such a file."""
+        return notices_beside(self.folder, self.facts.release_id, self.facts.signed_by)
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:

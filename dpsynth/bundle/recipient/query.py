@@ -257,6 +257,7 @@ class Answer:
         verdict: the worst verdict of the release on the columns that it is about, as a sentence with its
             reason; "" without one.
         too_low: of counts and sums, a sentence if rows were cut off for sure; otherwise "".
+        notices: what its owner made known of the bundle since.
     """
 
     question: Question
@@ -266,6 +267,7 @@ class Answer:
     maximum_set_overlap: int | None = None
     verdict: str = ""
     too_low: str = ""
+    notices: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -281,7 +283,7 @@ class Answer:
             yield (*row.labels, *ends, row.rows, row.basis)
 
     def __repr__(self) -> str:
-        """The words of ``dpsynth query``: a line a group, then what the intervals and the verdict say."""
+        """The words of ``dpsynth query``: notices, a line a group, what the intervals and the verdict say."""
         lines = [[*self.question.by, *FIGURES]]
         for row in self.rows:
             figures = (row.estimate.value, row.estimate.low, row.estimate.high, row.rows)
@@ -289,7 +291,7 @@ class Answer:
         texts = [[spelt_out(cell) for cell in line] for line in lines]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         left = len(self.question.by)
-        shown = []
+        shown = [*self.notices]
         for line in texts:
             cells = [
                 cell.ljust(width) if place < left or place == len(line) - 1 else cell.rjust(width)
@@ -314,6 +316,7 @@ class Answer:
         """The answer as JSON values."""
         by = self.question.by
         return {
+            **({"notices": list(self.notices)} if self.notices else {}),
             "question": self.question.written,
             "measure": self.question.measure,
             "by": list(by),

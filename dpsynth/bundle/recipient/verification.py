@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isclose, sqrt
@@ -44,7 +45,14 @@ from dpsynth.bundle.manifest import (
     schema_faults,
 )
 from dpsynth.bundle.publication import JUDGE
-from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle, synthetic_codes
+from dpsynth.bundle.recipient.opened import (
+    NOTICES,
+    NOTICES_FILE,
+    Notice,
+    OpenedBundle,
+    no_bundle,
+    synthetic_codes,
+)
 from dpsynth.bundle.signature import (
     CHECKSUMS,
     SIGNATURE,
@@ -457,15 +465,22 @@ class Verification:
         proven: sentences on what was found to be right.
         cautions: sentences on what can't be proven.
         signed_by: the public key of a valid signature; None without one.
+        notices: what its owner made known of it since, the gravest first.
     """
 
     findings: tuple[Finding, ...]
     proven: tuple[str, ...]
     cautions: tuple[str, ...]
     signed_by: str | None
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def withdrawn(self) -> bool:
+        return any(notice.withdrawn for notice in self.notices)
 
     def to_json(self) -> dict[str, object]:
         return {
+            **({"notices": [notice._asdict() for notice in self.notices]} if self.notices else {}),
             "good": self.good,
             "signed_by": self.signed_by,
             "findings": [{"file": f.file, "sentence": f.sentence} for f in self.findings],
@@ -478,11 +493,12 @@ class Verification:
         return not self.findings
 
 
-def verified(path: str | Path, key: str | None = None) -> Verification:
+def verified(path: str | Path, key: str | None = None, notices: str | Path | None = None) -> Verification:
     """The verification of a bundle: the folder of a release, or its ``public`` folder.
 
     Args:
         key: the public key that must have signed it, known from elsewhere; None takes any key, or none.
+        notices: a file of what its owner made known of it since; None takes the one beside it, if any.
 
     Raises:
         BundleRefused: there is no bundle, or one of another format; or ``key`` is no public key.
@@ -493,6 +509,17 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
     folder = next((f for f in (given / "public", given) if _is_bundle(f)), None)
     if folder is None:
         raise no_bundle(given)
+    found, read = _verified(folder, key), NOTICES.needed("--notices") if notices else NOTICES.filled()
+    with suppress(BundleRefused):
+        name, file = str(read_values(folder).get("release_id")), None if notices is None else Path(notices)
+        said = read(folder, name, found.signed_by, file, key) if read else ()
+        forged = tuple(Finding(NOTICES_FILE, n.sentence) for n in said if n.fault)
+        none = (f"No notice in {notices} is about this bundle.",) if notices and not said else ()
+        return replace(found, notices=said, findings=found.findings + forged, proven=found.proven + none)
+    return found
+
+
+def _verified(folder: Path, key: str | None) -> Verification:
     faults = list(_changed(folder))
     signed_by, of_signature = _signature(folder, key)
     faults += of_signature

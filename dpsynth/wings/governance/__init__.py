@@ -1,4 +1,8 @@
-"""The wing of governance: what an office asks of a release before it is handed over, and after."""
+"""The wing of governance: who may release, approved by whom, what a release must be, and what is withdrawn.
+
+Invariant: the ledger alone decides who may release. What stands here is asked by it in the transaction that
+reserves, and reads every row again whenever the ledger is read.
+"""
 
 from dpsynth.wing import Wing
 
@@ -6,9 +10,18 @@ _HERE = "dpsynth.wings.governance"
 
 WING = Wing(
     title="Who may release, and what a release must be",
+    commands={
+        "request": f"{_HERE}.commands:request",
+        "approve": f"{_HERE}.commands:approve",
+        "withdraw": f"{_HERE}.commands:withdraw",
+    },
+    functions={"request": f"{_HERE}.in_python:request"},
     points={
         "accept": f"{_HERE}.acceptance.keys:Accept",
         "criteria": f"{_HERE}.acceptance.judging:judged",
         "criteria beforehand": f"{_HERE}.acceptance.judging:told_beforehand",
+        "policy of a ledger": f"{_HERE}.governed:Governed",
+        "policy on the command line": f"{_HERE}.commands:policy",
+        "notices of a bundle": f"{_HERE}.notices:notices_of",
     },
 )

@@ -21,6 +21,7 @@ from jinja2 import Environment
 
 from dpsynth import figures
 from dpsynth.bundle.manifest import Manifest
+from dpsynth.bundle.recipient.opened import Notice, notices_beside
 from dpsynth.bundle.report_source import ReportSource, read_source
 from dpsynth.errors import DpsynthError
 from dpsynth.page_templates import environment
@@ -58,6 +59,7 @@ class Listed:
         columns: number of columns of the table.
         numbers: key numbers by name.
         rehearsal: True if its table was made up.
+        notices: what its owner made known of it since.
         audiences: names and epsilons of the audiences whose bundles are listed in place of a public one, in
             rising order; () where there is one.
     """
@@ -73,6 +75,7 @@ class Listed:
     numbers: Mapping[str, Point]
     rehearsal: bool
     audiences: tuple[tuple[str, float], ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def listed_releases(folder: Path) -> tuple[Listed, ...]:
         try:
             bundle = _widest(place)
             if bundle is not None:
-                found.append(_listed(place.name, read_source(bundle), public=bundle.name == PUBLIC))
+                found.append(_listed(place.name, bundle, read_source(bundle)))
         except (DpsynthError, OSError, LookupError, TypeError, ValueError, AttributeError):
             continue
     return tuple(sorted(found, key=lambda one: (one.date, one.about, one.release_id)))
@@ -136,8 +139,8 @@ def _widest(place: Path) -> Path | None:
     return None
 
 
-def _listed(release_id: str, source: ReportSource, *, public: bool) -> Listed:
-    manifest, guarantee = source.manifest, source.manifest.guarantee
+def _listed(release_id: str, bundle: Path, source: ReportSource) -> Listed:
+    manifest, guarantee, public = source.manifest, source.manifest.guarantee, bundle.name == PUBLIC
     audiences = () if public or manifest.audience is None else manifest.audience.audiences
     rows = Point(float(manifest.synthetic_rows), _reach_of_rows(manifest))
     return Listed(
@@ -152,6 +155,7 @@ def _listed(release_id: str, source: ReportSource, *, public: bool) -> Listed:
         numbers=_key_numbers(source) if public else {},
         rehearsal=manifest.rehearsal,
         audiences=tuple((a.name, a.epsilon or 0.0) for a in audiences),
+        notices=notices_beside(bundle, manifest.release_id, manifest.signed_by),
     )
 
 
