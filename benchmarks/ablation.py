@@ -120,7 +120,7 @@ IDEAS = {
         ((rare_values, "rare_when_ordered", lambda rest, least, rows: least),),
     ),
     "ends": Idea("ends of numbers stay groups", ((rare_values, "_without_ends", lambda groups, _: groups),)),
-    "merged values": Idea("cliques tell of merged values", ((allocation, "shared", merged_ignored),)),
+    "merged values": Idea("cliques tell of merged values", ((auto, "shared", merged_ignored),)),
     "missing places": Idea("unused places stay", ((rare_values, "_with_missing", missing_apart),)),
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
     "unasked pairs": Idea(
@@ -154,7 +154,7 @@ IDEAS = {
     "forest": Idea("pairs by gain alone, no forest first", ((auto, "_tree", joining_nothing(auto._tree)),)),
     "joining": Idea("pairs of the forest gain no more than others", ((auto, "JOINING", 1.0),)),
     "bound": Idea("a model as large as allowed, whatever the noise", ((auto, "CELLS_A_SIGNAL", 10**9),)),
-    "allocation": Idea("cliques share equally", ((allocation, "shared", evenly),)),
+    "allocation": Idea("cliques share equally", ((auto, "shared", evenly),)),
     "columns": Idea("single columns count for nothing", ((auto, "COLUMNS_COUNT", 0.0),)),
     "measuring again": Idea("no column measured again", ((auto, "_NOTHING", inf),)),
     "blocks": Idea("pairs only", ((candidates, "MOST_CELLS", 0),)),
