@@ -2,14 +2,14 @@
 
 Eliminating a column joins all its neighbours to each other; the column and its neighbours are a clique of the
 triangulated graph. Finding the order of fewest cells is NP-hard, so greedy rules are run against each other
-(Kjaerulff 1990; Fishelson and Geiger 2004), and the best order is improved in parts.
+(Kjaerulff 1990; Fishelson and Geiger 2004).
 
 A structure search asks thousands of times for the cost of one more clique. The answer eliminates anew only
 the columns between those of the clique, in the tree of the order (``EliminationTree``).
 
 Columns are numbers, and sets of columns are the bits of an int. Invariant: cells are exact ints of any size,
-and every result is the same on every machine: no clock decides the length of a search, and draws come from a
-fixed seed. The cost of one more clique is never less than the cells of ``with_clique``.
+and every result is the same on every machine. The cost of one more clique is never less than the cells of
+``with_clique``.
 """
 
 from __future__ import annotations
@@ -129,30 +129,6 @@ def burden(elimination: EliminationOrder) -> tuple[int, int]:
     return elimination.cells, max(elimination.weights, default=0)
 
 
-@dataclass
-class Draws:
-    """Reproducible random numbers for ties: Knuth's 64-bit linear congruential generator."""
-
-    state: int
-
-    def below(self, limit: int) -> int:
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) & (1 << 64) - 1
-        return (self.state >> 33) % limit
-
-
-@dataclass(frozen=True)
-class RandomTies:
-    """A random choice among the columns that a rule ranks at most ``slack`` times the best."""
-
-    draws: Draws
-    slack: int
-
-    def pick(self, best: int, left: list[int], ranks: Mapping[int, tuple[int, int]]) -> int:
-        most = ranks[best][0] * self.slack
-        tied = [c for c in left if ranks[c][0] <= most]
-        return tied[self.draws.below(len(tied))]
-
-
 class _Graph:
     def __init__(self, graph: Mapping[int, int], inside: int, sizes: Sizes, rule: Rule) -> None:
         self._inside, self._sizes, self._rank = inside, sizes, rule.rank
@@ -219,7 +195,6 @@ def eliminate(
     *,
     known: Iterable[int] = (),
     bound: int | None = None,
-    ties: RandomTies | None = None,
 ) -> EliminationOrder:
     """A greedy elimination of the columns inside of a graph, by a rule; ties go to the first in table order.
 
@@ -227,7 +202,6 @@ def eliminate(
         graph: neighbours of each column inside. Columns outside stay, and count as joined to each other.
         known: sets of columns that lie in cliques made before, and so are no maximal cliques.
         bound: the elimination is given up as soon as its cells exceed this; then columns are missing.
-        ties: breaks ties at random instead.
     """
     remaining = _Graph(graph, inside, sizes, rule)
     ranks, places = remaining.ranks, sizes.places
@@ -242,8 +216,6 @@ def eliminate(
         scope |= near
     while left:
         column = min(left, key=ranks.__getitem__)
-        if ties is not None:
-            column = ties.pick(column, left, ranks)
         left.remove(column)
         near = remaining.adjacent.pop(column)
         order.append(column)
@@ -413,15 +385,7 @@ class EliminationTree:
             outer = (outer | later[at]) & ~inside
             if parents[at] >= 0:
                 heads.add(parents[at])
-        return self._region(columns, inside, outer, above, mask)
-
-    def under(self, columns: Sequence[int]) -> Region:
-        """The region of a column and some columns below it; each but the first follows its parent."""
-        top = columns[0]
-        return self._region(columns, mask_of(columns), self.later[top], self.parents[top], 0)
-
-    def _region(self, columns: Sequence[int], inside: int, outer: int, above: int, joined: int) -> Region:
-        later, children, counted = self.later, self.children, self.counted
+        children, counted = self.children, self.counted
         scope = inside | outer
         graph = {c: self.graph[c] & scope for c in columns}
         below = []
@@ -437,17 +401,17 @@ class EliminationTree:
                     for c in members(clique & inside):
                         graph[c] |= clique
         for column in columns:
-            if joined >> column & 1:
-                graph[column] |= joined
+            if mask >> column & 1:
+                graph[column] |= mask
             graph[column] &= ~(1 << column)
         if columns and above >= 0 and outer == later[above] | 1 << above:
             cells += counted[above]
         return Region(tuple(columns), inside, outer, graph, tuple(known), tuple(below), above, cells)
 
     def renewed(
-        self, region: Region, elimination: EliminationOrder, graph: tuple[int, ...] | None = None
+        self, region: Region, elimination: EliminationOrder, graph: tuple[int, ...]
     ) -> EliminationTree:
-        """The tree after a region was eliminated in another order, in a new graph if joining changed it."""
+        """The tree of a new graph, after a region was eliminated in another order."""
         later, parents = list(self.later), list(self.parents)
         place = {c: i for i, c in enumerate(elimination.order)}
         for column, near in zip(elimination.order, elimination.later, strict=True):
@@ -457,28 +421,11 @@ class EliminationTree:
         for column in region.below:
             parents[column] = min(members(later[column] & region.inside), key=place.__getitem__)
         cells = self.cells - region.cells + elimination.cells
-        return EliminationTree(graph or self.graph, self.sizes, tuple(later), tuple(parents), cells)
+        return EliminationTree(graph, self.sizes, tuple(later), tuple(parents), cells)
 
-
-_CELLS_PER_LOOK = 100
-
-_MOST_LOOKS = 100_000
-
-_PATIENCE = 100
-"""Length of the search, in looks: a look at one neighbour of a column takes 1 to 2 microseconds.
-One look for so many cells of the model costs as much as one pass over them, and a fit makes hundreds of
-passes. After so many looks for each column without a gain, the search ends."""
 
 _HOPELESS = 1 << 64
 """Cells from which on only the quick rules are tried: no other order would make such a model feasible."""
-
-_MOST_COLUMNS = 24
-
-_MOST_STEPS_UP = 4
-
-_SLACKS = (1, 2, 2, 3)
-"""Columns of a part; steps from a random column up to the part's top; and the factor of the best rank within
-which a column may be drawn. Nearby values are as good."""
 
 
 def best_tree(
@@ -499,42 +446,6 @@ def best_tree(
     tree = EliminationTree.of(graph, sizes, found)
     if candidate is not None and (candidate.cells, max(candidate.counted)) <= burden(found):
         tree = candidate
-    return tree if chordal or tree.cells >= _HOPELESS else _improved(tree)
-
-
-def _improved(tree: EliminationTree) -> EliminationTree:
-    draws = Draws(1)
-    left = min(_MOST_LOOKS, tree.cells // _CELLS_PER_LOOK)
-    patience = _PATIENCE * len(tree.graph)
-    quits = left - patience
-    while left > max(0, quits):
-        top = draws.below(len(tree.graph))
-        for _ in range(draws.below(_MOST_STEPS_UP + 1)):
-            top = tree.parents[top] if tree.parents[top] >= 0 else top
-        columns = [top]
-        ends = list(tree.children[top])
-        most = 3 + draws.below(_MOST_COLUMNS - 2)
-        while ends and len(columns) < most:
-            columns.append(ends.pop(draws.below(len(ends))))
-            ends += tree.children[columns[-1]]
-        region = tree.under(columns)
-        links = sum(near.bit_count() + (near & ~region.inside).bit_count() for near in region.graph.values())
-        left -= 10 + links
-        if links == 2 * sum(tree.later[c].bit_count() for c in columns):
-            continue
-        rule, slack = RULES[draws.below(len(RULES))], _SLACKS[draws.below(len(_SLACKS))]
-        found = eliminate(
-            region.graph,
-            region.inside,
-            tree.sizes,
-            rule,
-            known=region.known,
-            bound=region.cells - 1,
-            ties=RandomTies(draws, slack),
-        )
-        if found.cells < region.cells:
-            tree = tree.renewed(region, found)
-            quits = left - patience
     return tree
 
 
@@ -554,9 +465,8 @@ class Triangulation:
     def of(cls, domain: Domain, cliques: Iterable[Clique]) -> Triangulation:
         """The best triangulation that was found of the graph that joins the columns of each clique.
 
-        It is the best of several greedy orders. Then parts of the order are replaced, with ties broken at
-        random, for as long as that may pay. The result is the same on every machine, and for every order of
-        the cliques.
+        It is the best of several greedy orders, the same on every machine and for every order of the
+        cliques.
 
         Raises:
             KeyError: a clique names a column that is not in the domain.
@@ -591,8 +501,8 @@ class Triangulation:
     def with_clique(self, clique: Iterable[str]) -> Triangulation:
         """The triangulation after a clique is added.
 
-        If the tree holds the clique, it does not change. Otherwise the better of two triangulations is
-        improved as in ``of``: one with the changed part eliminated anew, and one of the whole graph. In a
+        If the tree holds the clique, it does not change. Otherwise it is the better of two triangulations:
+        one with the changed part eliminated anew, and one of the whole graph. In a
         wide domain the whole graph is triangulated anew only when the tree has grown by an eighth since the
         last time, as that takes time that grows with the square of the columns.
         """

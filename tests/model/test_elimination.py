@@ -8,9 +8,7 @@ import pytest
 
 from dpsynth.model.triangulation import (
     RULES,
-    Draws,
     EliminationTree,
-    RandomTies,
     Sizes,
     best_tree,
     eliminate,
@@ -166,15 +164,13 @@ def test_a_tree_with_a_part_eliminated_anew_is_again_the_tree_of_an_order():
         columns = 3 + seed % 20
         graph, places = random_graph(3000 + seed, columns)
         tree = best_tree(tuple(graph), Sizes(places))
-        draws = Draws(seed)
+        rng = np.random.default_rng(seed)
         for _ in range(6):
-            wanted = mask_of(draws.below(columns) for _ in range(3))
+            wanted = mask_of(rng.integers(0, columns, 3).tolist())
             joined = tuple(m | wanted & ~(1 << c) if wanted >> c & 1 else m for c, m in enumerate(tree.graph))
             region = tree.between(wanted)
-            rule = RULES[draws.below(len(RULES))]
-            found = eliminate(
-                region.graph, region.inside, tree.sizes, rule, known=region.known, ties=RandomTies(draws, 3)
-            )
+            rule = RULES[int(rng.integers(0, len(RULES)))]
+            found = eliminate(region.graph, region.inside, tree.sizes, rule, known=region.known)
             tree = tree.renewed(region, found, joined)
             order = order_of(tree)
             assert tree.cells == sum(tree.counted) == cells_of(list(joined), order, places), seed
