@@ -178,9 +178,6 @@ TOLD = Fraction(1, 2)
 ROUGH = 1e-2
 """Tolerance of the tree's fit before further rounds."""
 
-_WIDEST = 4
-"""A pair may have at most the model's cells divided by this number."""
-
 _LEAST_ERROR = 1e-6
 """Smallest error, in rows."""
 
@@ -234,7 +231,7 @@ class Auto:
         first = problem.structure * (1 - LATER) if later else problem.structure
         trade = _trade(door, problem, first)
         bound = _bound(trade, problem)
-        pairs = Pairs.of(problem, bound // _WIDEST, door.measure)
+        pairs = Pairs.of(problem, bound, door.measure)
         distances = _distances(door, problem, pairs, trade, first)
         grown = _grown(problem, pairs, distances, trade, bound)
         unknown = later > 0 and pairs_would_tell(door, problem, len(pairs.cliques), pairs.unasked)
