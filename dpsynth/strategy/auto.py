@@ -42,7 +42,6 @@ from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, 
 from dpsynth.strategy.exclusive_ors import SHOWN, Scan, scan_of
 from dpsynth.strategy.second_round import (
     LATER,
-    LEAST_OUTSIDE,
     later_distances,
     pairs_would_tell,
     tree_cells,
@@ -235,7 +234,7 @@ class Auto:
         distances = _distances(door, problem, pairs, trade, first)
         grown = _grown(problem, pairs, distances, trade, bound)
         unknown = later > 0 and pairs_would_tell(door, problem, len(pairs.cliques), pairs.unasked)
-        beside = later > 0 and (unknown or grown.outside > LEAST_OUTSIDE * grown.inside)
+        beside = later > 0 and (unknown or grown.outside > 0)
         told = beside or (later > 0 and triples_would_tell(door, problem))
         scan = _scan(door, problem, pairs, distances) if later else None
         if not told and scan is None:

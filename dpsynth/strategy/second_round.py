@@ -48,8 +48,6 @@ DENOISED = 0.3
 """Error of a denoised cell relative to its noise."""
 CAUTION = 0.3
 """Standard deviations of noise that are taken off a noisy distance."""
-LEAST_OUTSIDE = 0.02
-"""Gain of the pairs outside the tree, relative to that of its own, below which there is no second round."""
 LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
 """Bounds on the tree's share of the budget."""
 MOST_IF_UNKNOWN = Fraction(8, 10)
