@@ -248,7 +248,7 @@ class Auto:
         if not told and parities and not grown.chosen.size and not parities.exclusive_ors(start, start):
             return _measured(door, problem, pairs, grown, door.remaining)[0]
         kept = min(problem.structure * LATER, door.remaining / 4) if told else 0
-        allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside, unknown=unknown)
+        allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside)
         selection, costs = _measured(door, problem, pairs, grown, allowance)
         prior = selection.prior * problem.start.model.total
         answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))

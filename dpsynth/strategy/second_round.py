@@ -50,8 +50,6 @@ CAUTION = 0.3
 """Standard deviations of noise that are taken off a noisy distance."""
 LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
 """Bounds on the tree's share of the budget."""
-MOST_IF_UNKNOWN = Fraction(8, 10)
-"""The upper one, if there are pairs whose distance wasn't asked for before the tree."""
 TELLING = 12
 """Noisy distances are informative if the rows are at least this many times their error."""
 TELLING_FEW = 100
@@ -117,11 +115,10 @@ def tree_cells(inside: float, outside: float) -> int:
     return MOST_TREE_CELLS if outside <= LITTLE_OUTSIDE * inside else TREE_CELLS
 
 
-def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
-    """The tree's share of the budget: its part of all gain, within bounds; less if more pairs may gain."""
+def tree_share(inside: float, outside: float) -> Fraction:
+    """The tree's share of the budget: its part of all gain, within bounds."""
     part = inside / max(inside + outside, 1e-300)
-    most = MOST_IF_UNKNOWN if unknown else MOST_TREE
-    return min(max(Fraction(part).limit_denominator(100), LEAST_TREE), most)
+    return min(max(Fraction(part).limit_denominator(100), LEAST_TREE), MOST_TREE)
 
 
 @dataclass(frozen=True, eq=False)
