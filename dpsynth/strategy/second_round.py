@@ -52,8 +52,6 @@ LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
 """Bounds on the tree's share of the budget."""
 TELLING = 12
 """Noisy distances are informative if the rows are at least this many times their error."""
-TELLING_FEW = 100
-"""The same multiple where few pairs are left, times pairs asked about, divided by pairs not asked about."""
 TREE_COUNTS = 3.0
 """Factor on the weight of the tree's cliques when measured again: each improves all pairs related through
 it."""
@@ -88,22 +86,18 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
 
 def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
     """True if noisy distances from the tree's model would tell which pairs pay; of some nothing was asked."""
-    if not unasked:
-        return False
-    least = max(TELLING, TELLING_FEW * (pairs - unasked) / unasked)
-    return _tell(door, problem, min(pairs, MOST_ASKED), least)
+    return unasked > 0 and _tell(door, problem, min(pairs, MOST_ASKED))
 
 
 def triples_would_tell(door: Door, problem: Problem) -> bool:
     """True if noisy distances would tell which small triples depend in a way that shows in no pair."""
     small = _small_triples(problem)
-    return bool(small) and _tell(door, problem, len(small), TELLING)
+    return bool(small) and _tell(door, problem, len(small))
 
 
-def _tell(door: Door, problem: Problem, asked: int, times: float) -> bool:
-    """True if the rows are so many times the error of each of so many noisy distances, or more."""
+def _tell(door: Door, problem: Problem, asked: int) -> bool:
     error = door.cell_error(_for_distances(problem) / asked)
-    return error * times <= problem.start.model.total
+    return error * TELLING <= problem.start.model.total
 
 
 def _for_distances(problem: Problem) -> Fraction:
