@@ -216,4 +216,12 @@ GOVERNANCE: tuple[Fault, ...] = (
         "if any(notice.fault for notice in notices_beside(path.parent, entry.release_id)):",
         f"{_HERE}test_withdrawal.py::test_answers_of_a_withdrawn_release_are_used_no_more",
     ),
+    _fault(
+        "beliefs are said to grow further with a probability of delta",
+        "A review promises those who sign more than the guarantee does.",
+        "dpsynth.wings.governance.reviewing.beyond",
+        "min(1.0, delta * (1 + 1 / MARGIN))",
+        "delta",
+        f"{_HERE}test_reviewing.py::test_beliefs_grow_further_with_no_larger_probability_than_is_said",
+    ),
 )

@@ -13,6 +13,7 @@ WING = Wing(
     commands={
         "request": f"{_HERE}.commands:request",
         "approve": f"{_HERE}.commands:approve",
+        "review": f"{_HERE}.commands:review",
         "withdraw": f"{_HERE}.commands:withdraw",
     },
     functions={"request": f"{_HERE}.in_python:request"},

@@ -17,6 +17,7 @@ from dpsynth.errors import ConfigError, spelt_out
 if TYPE_CHECKING:
     from dpsynth.bundle.signature import SigningKey
     from dpsynth.config import Spec
+    from dpsynth.ledger.balance import Reservation
     from dpsynth.ledger.ledger import Ledger, Reading
     from dpsynth.wings.governance.governed import Governed, Request
 
@@ -80,10 +81,8 @@ def approve(
 ) -> None:
     """Approve a request, and sign it with your key."""
     from dpsynth.config import load
-    from dpsynth.ledger.contents import of_reservation
     from dpsynth.wings.governance.asking import approve as approved
     from dpsynth.wings.governance.asking import reservation_for
-    from dpsynth.wings.governance.governed import terms_of
 
     spec = None if config is None else load(config, source=source)
 
@@ -93,17 +92,70 @@ def approve(
             print(sentence)
         if spec is None or found.policy is not None:
             return
-        wanted = page.named(reservation_for(spec, datetime.now(UTC), None))
-        if changed := found.differs(terms_of(of_reservation(wanted, governed=True), wanted.dataset)):
-            raise ConfigError(
-                f"Request {found.id} is not for {config} as it is now: what differs is {changed}. Nothing "
-                "was signed. To approve it even so, name the ledger with --ledger in place of --config."
-            )
+        _check_same(found, page.named(reservation_for(spec, datetime.now(UTC), None)), config)
 
     made, lacking = approved(_ledger(spec, ledger, head), request_id, _key(key), seen)
     print(f"Approved by {made.approved_by[-1]}. It lacks {lacking:,} more approvals.")
     if not lacking and made.policy is not None:
         print("Put the policy in force with the command by which it was asked for.")
+
+
+def review(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="REQUEST|BUNDLE", help="The name of a request, or the folder of a release."),
+    ],
+    config: Annotated[
+        Path | None,
+        typer.Option(help="The release's YAML file: of a request its own, of a bundle that of its ledger."),
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="A table to use in place of the config's.")] = None,
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("review.html"),
+    ledger: Url = None,
+    head: Head = None,
+) -> None:
+    """Write one page for those who decide on a release, to read or to print; no table is opened."""
+    from dpsynth.bundle.manifest import MANIFEST, Manifest
+    from dpsynth.config import load
+    from dpsynth.wings.governance.asking import governed_by, reservation_for
+    from dpsynth.wings.governance.reviewing import review_html, review_of_bundle, review_of_request
+
+    spec = None if config is None else load(config, source=source)
+    page = None if config is None and ledger is None else _ledger(spec, ledger, head).read()
+    folder = next((f for f in (Path(target, "public"), Path(target)) if (f / MANIFEST).is_file()), None)
+    if folder is not None:
+        made = review_of_bundle(folder, Manifest.read(folder), page)
+    elif spec is None or page is None:
+        raise ConfigError(
+            f"{target} is no folder with a bundle. For the review of a request, name its configuration: "
+            f"dpsynth review {target} --config CONFIG"
+        )
+    else:
+        found = governed_by(page).requests.get(target)
+        if found is None or found.policy is not None:
+            raise ConfigError(f"The ledger {page.name} has no request {target} for a release.")
+        _check_same(found, page.named(reservation_for(spec, datetime.now(UTC), None)), config)
+        made = review_of_request(found, spec, page)
+    try:
+        partial = out.with_name(f".{out.name}.partial")
+        partial.write_text(review_html(made), encoding="utf-8")
+        partial.replace(out)
+    except OSError as error:
+        raise ConfigError(
+            f"{out} can't be written: {error.strerror}. Name another file with --out."
+        ) from None
+    print(out)
+
+
+def _check_same(found: Request, wanted: Reservation, config: Path | None) -> None:
+    from dpsynth.ledger.contents import of_reservation
+    from dpsynth.wings.governance.governed import terms_of
+
+    if changed := found.differs(terms_of(of_reservation(wanted, governed=True), wanted.dataset)):
+        raise ConfigError(
+            f"Request {found.id} is not for {config} as it is now: what differs is {changed}. Nothing was "
+            "done."
+        )
 
 
 def withdraw(  # noqa: PLR0913 (options of a command)

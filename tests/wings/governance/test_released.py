@@ -193,7 +193,7 @@ def test_an_approver_who_names_a_config_signs_no_request_of_another(board: Board
     done = board.run("approve", request, "--config", "config.yaml", "--key", "boris.key")
     assert done.code == 2
     assert "as it is now: what differs is the configuration, the plan and the price." in done.err
-    assert "Nothing was signed" in done.err and board.kinds[-1] == "requested"
+    assert "Nothing was done" in done.err and board.kinds[-1] == "requested"
 
 
 def test_another_version_that_plans_otherwise_needs_another_approval(

@@ -1,0 +1,387 @@
+"""The review file: all that somebody has to weigh before a release, or after it, on one page to print.
+
+Invariant: made of public facts alone: the configuration, its plan, the ledger, and the public folder of a
+bundle. No private table is opened. The page runs no script, fetches nothing, and shows every name as text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment
+
+from dpsynth import figures
+from dpsynth.accounting.composition import of_groups, of_recognition
+from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.neighbours import left_unprotected
+from dpsynth.bundle.manifest import Manifest
+from dpsynth.bundle.recipient.opened import Notice, notices_beside
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.public_schema import public_schema
+from dpsynth.config import CompiledSpec, Spec, compiled
+from dpsynth.errors import DpsynthError
+from dpsynth.ledger.ledger import Reading
+from dpsynth.ledger.views import account_view, runway_in_words, share_in_words
+from dpsynth.page_templates import environment
+from dpsynth.plan.expected_errors import column_errors
+from dpsynth.plan.plan import Plan, make_plan, promised
+from dpsynth.strategy import strategy_of
+from dpsynth.wings.governance.acceptance.keys import Accept
+from dpsynth.wings.governance.asking import Uses, governed_by
+from dpsynth.wings.governance.governed import Request
+
+GUESSES = (0.01, 0.1, 0.5)
+"""What somebody holds for likely of a person beforehand."""
+
+MARGIN = 0.01
+"""By how much more than e^epsilon the bounds on beliefs let odds grow, where there is a delta."""
+
+_NAMED = 8
+"""Most values of a column that are listed."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to release, with the errors to expect.
+
+    Attributes:
+        error: mean expected error of a count of a single column, in rows.
+        pair: that of a count of columns measured together; None where none are.
+    """
+
+    name: str
+    epsilon: float
+    columns: int
+    error: float
+    pair: float | None
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A belief about a person before, and the most that it can become by the release."""
+
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Signed:
+    """An act in the ledger: what, by which key, and when."""
+
+    what: str
+    by: str
+    on: str
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A release of the same account."""
+
+    release_id: str
+    release: str
+    about: str
+    epsilon: str
+    state: str
+    on: date
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account, and what remains of it."""
+
+    dataset: str
+    used: str
+    cap: str
+    runway: tuple[str, ...]
+    releases: tuple[Earlier, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What of a column is public as it stands."""
+
+    name: str
+    type: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Review:
+    """All that the page shows.
+
+    Attributes:
+        of: "request" or "bundle".
+        purpose: in the words of whoever asked; "" where it isn't known.
+        outside: what else is public without noise, as sentences.
+        criteria: the acceptance criteria, judged for a bundle.
+        exam: what the exam says; for a request what it will ask.
+        signed: acts in the ledger.
+    """
+
+    of: str
+    name: str
+    release: str
+    purpose: str
+    uses: str
+    guarantee: Guarantee
+    not_protected: tuple[str, ...]
+    ways: tuple[Way, ...]
+    columns: tuple[Column, ...]
+    outside: tuple[str, ...]
+    criteria: tuple[str, ...]
+    exam: tuple[str, ...]
+    policy: tuple[str, ...]
+    signed: tuple[Signed, ...]
+    account: Account | None
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def guesses(self) -> tuple[Guess, ...]:
+        """Bounds on beliefs, which hold but for outcomes of the probability ``beyond``."""
+        more = math.log1p(MARGIN) if self.guarantee.delta else 0.0
+        return tuple(Guess(p, believed(p, self.guarantee.epsilon + more)) for p in GUESSES)
+
+    @property
+    def beyond(self) -> float:
+        """The largest probability of the outcomes that raise a belief further."""
+        return beyond(self.guarantee.delta)
+
+    @property
+    def recognised(self) -> list[dict[str, float]]:
+        return of_recognition(self.guarantee)
+
+    @property
+    def groups(self) -> list[dict[str, float | None]]:
+        return of_groups(self.guarantee)
+
+
+def believed(before: float, epsilon: float) -> float:
+    """The most that a belief can become: odds grow by at most e^epsilon.
+
+    >>> believed(0.5, 0.0), round(believed(0.5, 1.0), 3), believed(0.1, 800.0)
+    (0.5, 0.731, 1.0)
+    """
+    odds = before / (1 - before) * math.exp(min(epsilon, 700.0))
+    return odds / (1 + odds)
+
+
+def beyond(delta: float) -> float:
+    """The largest probability of the outcomes by which odds grow by more than f e^epsilon; f is 1 + MARGIN.
+
+    If a set of outcomes has probability p with a unit, and without it less than p / (f e^epsilon), then
+    p <= e^epsilon p / (f e^epsilon) + delta, so p is at most delta / (1 - 1/f).
+    """
+    return min(1.0, delta * (1 + 1 / MARGIN))
+
+
+def review_of_request(request: Request, spec: Spec, page: Reading) -> Review:
+    """The review of a request, whose configuration it is."""
+    worked_out = compiled(spec)
+    plan = _plan(worked_out)
+    occasion = request.content["occasion"]
+    uses = Uses(None if occasion is None else str(occasion), request.most, request.until)
+    guarantee = promised(plan)
+    return Review(
+        of="request",
+        name=request.id,
+        release=spec.release,
+        purpose=str(request.content["purpose"]),
+        uses=uses.in_words(),
+        guarantee=guarantee,
+        not_protected=(left_unprotected(guarantee.unit),),
+        ways=tuple(_ways(spec, plan, worked_out)),
+        columns=_columns(worked_out.layout),
+        outside=tuple(_outside(spec)),
+        criteria=_criteria(spec),
+        exam=_exam(plan),
+        policy=_policy(page),
+        signed=_signed(page, request.id),
+        account=_account(page, str(request.terms["dataset"])),
+    )
+
+
+def review_of_bundle(public: Path, manifest: Manifest, page: Reading | None) -> Review:
+    """The review of a bundle, by its public folder, with what the ledger has of it where that is at hand."""
+    entry = None if page is None else page.release(manifest.release_id)
+    found = None if page is None else governed_by(page)
+    asked = None if found is None else found.requests.get(found.request_of.get(manifest.release_id, ""))
+    rules = [f"A rule: {stated.rule}." for stated in manifest.constraints.rules]
+    return Review(
+        of="bundle",
+        name=manifest.release_id,
+        release=manifest.release,
+        purpose="" if asked is None else str(asked.content["purpose"]),
+        uses="",
+        guarantee=manifest.composed,
+        not_protected=manifest.not_protected,
+        ways=(),
+        columns=_columns(manifest.layout),
+        outside=(f"The name of the release, {manifest.release}.", *rules, *_stated(manifest)),
+        criteria=tuple(one.line for one in manifest.verdict.criteria),
+        exam=tuple(manifest.verdict.in_words),
+        policy=() if page is None else _policy(page),
+        signed=() if asked is None or page is None else _signed(page, asked.id),
+        account=None if entry is None or page is None else _account(page, entry.dataset),
+        notices=notices_beside(public, manifest.release_id, manifest.signed_by),
+    )
+
+
+def _plan(worked_out: CompiledSpec) -> Plan:
+    structure = worked_out.spec.structure
+    return make_plan(worked_out, strategy_of(structure.method, structure.cliques or ()))
+
+
+def _ways(spec: Spec, plan: Plan, worked_out: CompiledSpec) -> Iterator[Way]:
+    """The release as asked, with less of epsilon, and with fewer columns; none where tiers share a budget."""
+    yield _way("as asked", plan, worked_out)
+    if spec.audiences:
+        return
+    for name, part in (("half of ε", 2), ("a quarter of ε", 4)):
+        privacy = spec.privacy.model_copy(update={"epsilon": Decimal(spec.privacy.epsilon) / part})
+        yield from _other(name, spec.model_copy(update={"privacy": privacy}))
+    kept = dict(list(spec.columns.items())[: len(spec.columns) // 2])
+    if not kept:
+        return
+    asked = tuple(s for s in spec.publish.statistics if {*s.columns} <= {*kept})
+    fewer = {
+        "columns": kept,
+        "publish": spec.publish.model_copy(update={"statistics": asked}),
+        "constraints": (),
+        "public_marginals": (),
+        "accept": None,
+    }
+    yield from _other("the first half of the columns", spec.model_copy(update=fewer))
+
+
+def _other(name: str, spec: Spec) -> Iterator[Way]:
+    # Not every part of a configuration is one by itself.
+    try:
+        worked_out = compiled(spec)
+        yield _way(name, _plan(worked_out), worked_out)
+    except (DpsynthError, LookupError, ValueError):
+        return
+
+
+def _way(name: str, plan: Plan, worked_out: CompiledSpec) -> Way:
+    errors = [one.error for one in column_errors(plan, worked_out.columns)]
+    pair = next((s.to_json().get("expected_error") for s in plan.steps if s.step == "marginals"), None)
+    return Way(
+        name,
+        float(plan.whole.epsilon),
+        len(worked_out.columns),
+        sum(errors) / len(errors) if errors else 0.0,
+        pair if isinstance(pair, float) else None,
+    )
+
+
+def _columns(layout: Layout) -> tuple[Column, ...]:
+    return tuple(
+        Column(str(described["name"]), str(described["type"]), _said(described))
+        for described in public_schema(layout)
+    )
+
+
+def _said(described: Mapping[str, object]) -> str:
+    labels = described.get("labels")
+    if not isinstance(labels, Sequence):
+        return ""
+    named = ", ".join(map(str, labels[:_NAMED]))
+    return f"{named}, and {len(labels) - _NAMED:,} more" if len(labels) > _NAMED else named
+
+
+def _outside(spec: Spec) -> Iterator[str]:
+    yield f"The name of the release, {spec.release}."
+    for rule in spec.constraints:
+        yield f"A rule that all rows are taken to obey: {rule}."
+    if spec.period is not None:
+        yield f"The column of periods, {spec.period.column}, and how long they are."
+    if spec.public_table is not None:
+        yield f"The public table {spec.public_table.path}, which is about none of the persons protected."
+    for marginal in spec.public_marginals:
+        yield f"Public counts or shares of {', '.join(marginal.columns)}."
+    if spec.publish.statistics:
+        yield "Which statistics are asked for: " + "; ".join(
+            " and ".join(s.columns) for s in spec.publish.statistics
+        )
+
+
+def _stated(manifest: Manifest) -> Iterator[str]:
+    for marginal in manifest.public_marginals:
+        yield f"Public counts or shares of {', '.join(marginal.columns)}."
+    titles = "; ".join(statistic.title for statistic in manifest.statistics)
+    if titles:
+        yield f"Which statistics were asked for: {titles}."
+
+
+def _criteria(spec: Spec) -> tuple[str, ...]:
+    return tuple(one.words for one in spec.accept.criteria) if isinstance(spec.accept, Accept) else ()
+
+
+def _exam(plan: Plan) -> tuple[str, ...]:
+    if not plan.exam:
+        return ("There will be none: the budget has no share for it.",)
+    return (
+        f"The finished table will be compared with the private one on {len(plan.exam):,} sets of columns, by "
+        "noisy distances. Each column and pair gets a verdict: use, with care, or don't use.",
+    )
+
+
+def _policy(page: Reading) -> tuple[str, ...]:
+    found = governed_by(page).policy
+    return () if found is None else tuple(found.in_words())
+
+
+def _signed(page: Reading, request_id: str) -> tuple[Signed, ...]:
+    """What was done about a request, in the order of the chain."""
+    found = []
+    for row in page.rows:
+        content = json.loads(row.content)
+        about = content.get("id") if row.kind == "requested" else content.get("request")
+        if about == request_id and row.kind in ("requested", "approved", "reserved"):
+            what = f"released as {row.release_id}" if row.kind == "reserved" else row.kind
+            found.append(Signed(what, str(content.get("by", "whoever ran it")), row.created))
+    return tuple(found)
+
+
+def _account(page: Reading, dataset: str) -> Account | None:
+    account = page.balance(dataset)
+    if account is None:
+        return None
+    view = account_view(account, page.day)
+    return Account(
+        dataset,
+        share_in_words(account.share_used),
+        account.caps[-1].shown(),
+        runway_in_words(view),
+        tuple(
+            Earlier(
+                one.release_id,
+                one.release,
+                one.occasion or "",
+                figures.rounded_up(float(one.cost.amount.epsilon)),
+                one.state,
+                one.created,
+            )
+            for one in account.releases
+        ),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    pages = environment("wings/governance")
+    pages.filters["up"] = figures.rounded_up
+    pages.filters["count"] = figures.count
+    return pages
+
+
+def review_html(review: Review) -> str:
+    """The page."""
+    return _environment().get_template("review.html.j2").render(review=review)
