@@ -311,7 +311,7 @@ def test_a_link_to_no_page_or_no_heading_and_a_page_in_no_menu_are_caught() -> N
     assert in_no_menu(texts, menu.replace("privacy.md", "privately.md")) == {"privacy.md", "privately.md"}
 
 
-COMMAND = re.compile(r"(?:`|^(?:\$ )?)dpsynth ([a-z]+)([^`#\n]*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:`|^(?:\$ )?)dpsynth ([a-z]+(?:-[a-z]+)*)([^`#\n]*)", re.MULTILINE)
 FORMATS = {"measurements", "row"}
 """Words after the name of the program that are formats of files, in the page on files."""
 

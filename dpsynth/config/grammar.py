@@ -314,6 +314,9 @@ class Spec(Section):
     accept: Annotated[AcceptanceKeys | None, OfWing("accept", optional=True)] = Field(
         default=None, description="Criteria that a finished release is judged by. Left out: none."
     )
+    verification: Annotated[object | None, OfWing("verification", optional=True)] = Field(
+        default=None, description="What may be spent on questions of recipients. Left out: nothing."
+    )
     period: Period | None = Field(
         default=None, description="Slice of the table that a release is about. Left out: all rows."
     )

@@ -1143,6 +1143,23 @@ FAULTS: tuple[Fault, ...] = (
         "wings/governance/test_acceptance.py::test_only_what_is_measured_for_criteria_is_another_question",
     ),
     _fault(
+        "a standing budget that is never spent",
+        "Recipients ask until the ledger's cap is reached, whatever their budget was.",
+        "refuse_too_many",
+        "if given >= allowed.answers:",
+        "if given > 10 * allowed.answers:",
+        "wings/governance/test_verification.py::"
+        "test_the_standing_budget_refuses_and_a_resumed_answer_is_not_another",
+    ),
+    _fault(
+        "a claim that holds at one end",
+        "Recipients are told that their figures hold more often than the odds allow.",
+        "outcome",
+        "if near(low) and near(high):",
+        "if near(low) or near(high):",
+        "wings/governance/test_verification.py::test_an_outcome_is_what_every_figure_between_the_limits_says",
+    ),
+    _fault(
         "limits of verdicts without noise",
         "What is to be used is off by more than is said.",
         "DEVIATIONS",

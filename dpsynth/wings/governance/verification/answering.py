@@ -1,0 +1,157 @@
+"""The owner's answer to a recipient's question: a release of its own, of the columns that are named.
+
+    question ──► configuration of the columns it names ──► plan, ledger, door, journal ──► bundle
+                                                                                              │
+    answer, signed  ◄── claims beside the limits ◄── the same question, answered by that bundle
+
+Invariant: the private table is asked by an ordinary release alone, so it is charged, recorded, and refused,
+as any other. What is answered follows from that release's bundle, which is as public as the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+import numpy as np
+
+from dpsynth.bundle.recipient.query import Question as Parsed
+from dpsynth.bundle.recipient.query import question_in
+from dpsynth.columns.domain import Clique
+from dpsynth.columns.expression import references
+from dpsynth.columns.layout import Layout
+from dpsynth.columns.moment_parts import of_parts
+from dpsynth.columns.numeric import NumericCodec
+from dpsynth.columns.section import Value
+from dpsynth.config import Spec, compiled, from_mapping
+from dpsynth.errors import BudgetRefused, ConfigError
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.pipeline.reservation import table_of
+from dpsynth.statistics.grouped_counts import condition_of
+from dpsynth.wings.governance.verification.keys import Verification
+
+SUFFIX = "-questions"
+"""The end of the name of releases that answer questions."""
+
+_KEPT = ("source", "ledger", "period", "engine")
+
+
+def verification_of(spec: Spec) -> Verification:
+    """The section of a configuration.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    found = spec.verification
+    if not isinstance(found, Verification):
+        raise ConfigError(
+            "The configuration has no section verification, so no question of a recipient is answered. Allow "
+            "some, such as verification: {epsilon: 0.5, question: 0.05}."
+        )
+    return found
+
+
+def config_of(values: Mapping[str, Value], text: str) -> dict[str, Value]:
+    """The configuration of the release that answers a question, as plain values.
+
+    Args:
+        values: the configuration of the release that the question is about.
+
+    Raises:
+        ConfigError: that can't be used.
+        QuestionRefused: the question isn't about its columns.
+    """
+    spec = from_mapping(values)
+    allowed, layout = verification_of(spec), compiled(spec).layout
+    question = question_in(text, layout)
+    named = _named(question, layout)
+    unknown = next((name for name in named if name not in layout.modelled), None)
+    if unknown is not None:
+        words = f"The question names '{unknown}', which is computed from other columns. Name those."
+        raise ConfigError(words)
+    sources = {layout.modelled[name].source for name in named}
+    declared, privacy = values["columns"], values["privacy"]
+    assert isinstance(declared, dict) and isinstance(privacy, dict)
+    together: Value = {"method": "fixed", "cliques": [list(named)], "merge_rare": 0}
+    columns = {n: _in_few_bins(d, n, question, layout) for n, d in declared.items() if n in sources}
+    return {
+        **{key: values[key] for key in _KEPT if key in values},
+        "release": f"{spec.release}{SUFFIX}",
+        "privacy": {
+            **{key: value for key, value in privacy.items() if key != "split"},
+            "epsilon": allowed.question,
+            **({} if spec.privacy.sample_rate is not None else {"split": {"exam": 0}}),
+            "on_empty": "go",
+        },
+        "columns": columns,
+        "structure": together if len(named) > 1 else "independent",
+        "sample": {"rows": 1},
+        "publish": {"statistics": _statistics(question), "formats": ["csv"]},
+    }
+
+
+def _in_few_bins(declared: Value, name: str, question: Parsed, layout: Layout) -> Value:
+    """The declaration of a column; of numbers that only conditions name, in bins between which these change.
+
+    Each cell that is counted has noise, so a condition is counted in as few of them as it tells apart.
+    """
+    column = layout.modelled.get(name)
+    if name in (*question.by, *question.of) or column is None or not isinstance(declared, dict):
+        return declared
+    conditions = [condition_of(formula, layout) for formula in (question.where, question.part)]
+    if not isinstance(column.codec, NumericCodec) or any(name in found.cut for found in conditions):
+        return declared
+    masks = [found.masks[name] for found in conditions if name in found.masks]
+    if not masks or any(name in factor.columns for found in conditions for factor in found.factors):
+        return declared
+    cells = np.stack(masks)[:, : len(column.codec.edges) - 1]
+    starts = [0, *(np.flatnonzero((cells[:, 1:] != cells[:, :-1]).any(axis=0)) + 1).tolist()]
+    bins = declared.get("bins")
+    last = declared.get("max", bins[-1] if isinstance(bins, list) else None)
+    edges = [Decimal(repr(column.codec.edges[start])) for start in starts]
+    whole = [int(edge) if edge == edge.to_integral_value() else edge for edge in edges]
+    if not isinstance(last, int | Decimal) or len(starts) < 2 or whole[-1] >= last:
+        return declared
+    rest = {key: value for key, value in declared.items() if key not in ("min", "max", "edges", "bins")}
+    return {**rest, "bins": [*whole, last]}
+
+
+def refuse_too_many(spec: Spec, allowed: Verification) -> int:
+    """The number of answers that are left of the standing budget; the ledger has those that were given.
+
+    Raises:
+        BudgetRefused: none is left.
+    """
+    account = Ledger(spec.ledger.url, spec.ledger.head).read()
+    dataset = account.dataset_of(table_of(spec))
+    balance = None if dataset is None else account.balance(dataset)
+    name = f"{spec.release}{SUFFIX}"
+    given = 0 if balance is None else sum(one.release == name for one in balance.releases)
+    if given >= allowed.answers:
+        raise BudgetRefused(
+            f"The standing budget for questions is spent: {given} of {allowed.answers} answers of ε = "
+            f"{allowed.question} were given or begun, which is all of verification.epsilon = "
+            f"{allowed.epsilon}. Nothing was asked. To allow more, raise verification.epsilon; the ledger's "
+            "cap holds in any case."
+        )
+    return allowed.answers - given
+
+
+def _named(question: Parsed, layout: Layout) -> Clique:
+    """The columns of the model that a question is about, those of the groups first."""
+    conditions = [of_parts(f, layout.named) for f in (question.part, question.where) if f is not None]
+    in_conditions = [name for condition in conditions for name in references(condition)]
+    return tuple(dict.fromkeys((*question.by, *question.of, *in_conditions)))
+
+
+def _statistics(question: Parsed) -> list[Value]:
+    """The tables that have a question of their own, so that no bins come between."""
+    if question.where is not None or question.measure not in ("mean", "sum", "quantile"):
+        return []
+    (of,) = question.of
+    asked: dict[str, Value] = {question.measure: of}
+    if question.measure == "quantile":
+        asked = {"quantiles": of, "at": [Decimal(repr(question.level))]}
+    if question.by:
+        asked["by"] = list(question.by)
+    return [asked]
