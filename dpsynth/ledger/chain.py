@@ -25,7 +25,7 @@ from typing import Literal, get_args
 
 from dpsynth.errors import ConfigError
 
-Governing = Literal["policy", "requested", "approved", "refused", "withdrawn"]
+Governing = Literal["policy", "requested", "approved", "revoked", "refused", "withdrawn"]
 Kind = Literal["dataset", "reserved", "resumed", "closed", "abandoned", "cap", "unit", Governing]
 KINDS: tuple[str, ...] = get_args(Kind)
 GOVERNING: tuple[str, ...] = get_args(Governing)

@@ -48,6 +48,14 @@ GOVERNANCE: tuple[Fault, ...] = (
         f"{_AROUND}one key twice]",
     ),
     _fault(
+        "an approval that was taken back counts",
+        "A release goes out that somebody has changed their mind about.",
+        "Governed.lacking",
+        "if key not in found.revoked_by",
+        "if key",
+        f"{_AROUND}an approval that was taken back]",
+    ),
+    _fault(
         "whoever asks may approve",
         "One person asks, and is one of those who approve.",
         "Governed.unfit",

@@ -26,6 +26,7 @@ from dpsynth.wings.governance.governed import (
     Request,
     about,
     about_request,
+    about_revocation,
     check_role,
     terms_of,
 )
@@ -159,13 +160,8 @@ def approve(
         ConfigError: there is no such request, or the ledger can't be used.
     """
     with ledger.changing() as page:
-        found = governed_by(page)
-        request = found.requests.get(name)
-        if found.policy is None or request is None:
-            names = ", ".join(r.id for r in found.requests.values() if found.lacking(r)) or "none"
-            raise ConfigError(
-                f"The ledger {ledger.name} has no request {name}. Requests that lack approvals: {names}."
-            )
+        found, request = _known(page, name)
+        assert found.policy is not None
         if (why := found.unfit(found.policy, request, key.public)) is not None:
             raise NotApproved(
                 f"The ledger {ledger.name} refuses this approval of request {name}: {why}. Nothing was "
@@ -176,6 +172,33 @@ def approve(
         page.add("approved", str(request.terms.get("dataset", "")), None, content)
         request = governed_by(page).requests[name]
         return request, governed_by(page).lacking(request)
+
+
+def revoke(ledger: Ledger, name: str, key: SigningKey) -> Request:
+    """Take an approval back, for good: what was released by it stays released.
+
+    Raises:
+        NotApproved: the key has no approval of the request, or the request was carried out.
+        ConfigError: there is no such request, or the ledger can't be used.
+    """
+    with ledger.changing() as page:
+        found, request = _known(page, name)
+        if (why := found.unrevocable(request, key.public)) is not None:
+            raise NotApproved(f"The ledger {ledger.name} has nothing to take back of request {name}: {why}.")
+        content = signed(key, about_revocation(request.digest), {"request": name})
+        page.add("revoked", str(request.terms.get("dataset", "")), None, content)
+        return governed_by(page).requests[name]
+
+
+def _known(page: Reading, name: str) -> tuple[Governed, Request]:
+    found = governed_by(page)
+    request = found.requests.get(name)
+    if found.policy is None or request is None:
+        names = ", ".join(r.id for r in found.requests.values() if found.lacking(r)) or "none"
+        raise ConfigError(
+            f"The ledger {page.name} has no request {name}. Requests that lack approvals: {names}."
+        )
+    return found, request
 
 
 def set_policy(

@@ -76,13 +76,17 @@ def approve(
         typer.Option(help="The release's YAML file: whose ledger it is, and what the request must be for."),
     ] = None,
     source: Annotated[str | None, typer.Option(help="A table to use in place of the config's.")] = None,
+    take_back: Annotated[
+        bool,
+        typer.Option("--revoke", help="Take your approval back, for good, for all that isn't released yet."),
+    ] = False,
     ledger: Url = None,
     head: Head = None,
 ) -> None:
-    """Approve a request, and sign it with your key."""
+    """Approve a request, and sign it with your key; or take that back."""
     from dpsynth.config import load
     from dpsynth.wings.governance.asking import approve as approved
-    from dpsynth.wings.governance.asking import reservation_for
+    from dpsynth.wings.governance.asking import governed_by, reservation_for, revoke
 
     spec = None if config is None else load(config, source=source)
 
@@ -94,6 +98,12 @@ def approve(
             return
         _check_same(found, page.named(reservation_for(spec, datetime.now(UTC), None)), config)
 
+    if take_back:
+        book = _ledger(spec, ledger, head)
+        taken = revoke(book, request_id, _key(key))
+        lacking = governed_by(book.read()).lacking(taken)
+        print(f"Your approval is taken back. It lacks {lacking:,} approvals.")
+        return
     made, lacking = approved(_ledger(spec, ledger, head), request_id, _key(key), seen)
     print(f"Approved by {made.approved_by[-1]}. It lacks {lacking:,} more approvals.")
     if not lacking and made.policy is not None:

@@ -84,6 +84,11 @@ def about_request(digest: str) -> tuple[str, ...]:
     return ("approval", digest)
 
 
+def about_revocation(digest: str) -> tuple[str, ...]:
+    """What is signed to take an approval back."""
+    return ("revocation", digest)
+
+
 @dataclass(frozen=True)
 class Request:
     """A request, and what has become of it.
@@ -93,6 +98,7 @@ class Request:
         content: its facts, as in the row.
         by: the public key of whoever asked.
         approved_by: public keys, in order.
+        revoked_by: those who took their approval back, for good.
         releases: the releases that it was used for.
         done: True if it was to change the policy, and did.
     """
@@ -102,6 +108,7 @@ class Request:
     by: str
     created: date
     approved_by: tuple[str, ...] = ()
+    revoked_by: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
     done: bool = False
 
@@ -186,12 +193,20 @@ class Governed:
         elif row.kind == "withdrawn":
             self._enter_notice(content, release)
         elif self.policy is None:
-            if row.kind in ("requested", "approved", "refused"):
+            if row.kind in ("requested", "approved", "revoked", "refused"):
                 raise MalformedContent("is of a policy, and none is in force")
         elif row.kind == "requested":
             self._enter_request(self.policy, row, content, created)
         elif row.kind == "approved":
-            self._enter_approval(self.policy, content)
+            found, by = self._signed_request(content, about_request)
+            if (why := self.unfit(self.policy, found, by)) is not None:
+                raise MalformedContent(f"approves request {found.id}, and {why}")
+            self.requests[found.id] = replace(found, approved_by=(*found.approved_by, by))
+        elif row.kind == "revoked":
+            found, by = self._signed_request(content, about_revocation)
+            if (why := self.unrevocable(found, by)) is not None:
+                raise MalformedContent(f"takes an approval of request {found.id} back, and {why}")
+            self.requests[found.id] = replace(found, revoked_by=(*found.revoked_by, by))
         elif row.kind == "refused":
             read(content, "why", str)
         elif row.kind in _ROLE_OF:
@@ -223,14 +238,14 @@ class Governed:
             raise MalformedContent("has the name of another request")
         self.requests[found.id] = found
 
-    def _enter_approval(self, policy: Policy, content: Content) -> None:
+    def _signed_request(
+        self, content: Content, about: Callable[[str], tuple[str, ...]]
+    ) -> tuple[Request, str]:
         found = self.requests.get(read(content, "request", str))
-        by = None if found is None else signer(about_request(found.digest), content)
+        by = None if found is None else signer(about(found.digest), content)
         if found is None or by is None:
-            raise MalformedContent("approves no request of this ledger, or its signature doesn't fit")
-        if (why := self.unfit(policy, found, by)) is not None:
-            raise MalformedContent(f"approves request {found.id}, and {why}")
-        self.requests[found.id] = replace(found, approved_by=(*found.approved_by, by))
+            raise MalformedContent("is about no request of this ledger, or its signature doesn't fit")
+        return found, by
 
     def _enter_notice(self, content: Content, release: Find) -> None:
         by, name = signer(NOTICE, content), read(content, "release_id", str)
@@ -257,17 +272,28 @@ class Governed:
     def lacking(self, found: Request) -> int:
         """How many approvals a request still lacks."""
         assert self.policy is not None
-        counted = self.policy.counted(found.approved_by, found.by)
+        standing = [key for key in found.approved_by if key not in found.revoked_by]
+        counted = self.policy.counted(standing, found.by)
         return max(0, self.policy.approvals - len(counted))
 
     def unfit(self, policy: Policy, found: Request, by: str) -> str | None:
         """Why a key can't approve a request, in words; None if it can."""
         if by not in policy.approvers:
             return f"{by} is no approver's key"
+        if by in found.revoked_by:
+            return f"{by} took that approval back, for good"
         if by in found.approved_by:
             return f"{by} has approved it already"
         if by == found.by and not policy.requester_may_approve:
             return f"{by} asked for it, and whoever asks may not approve"
+        if found.done:
+            return "it was carried out already"
+        return None
+
+    def unrevocable(self, found: Request, by: str) -> str | None:
+        """Why a key can't take an approval back, in words; None if it can."""
+        if by not in found.approved_by or by in found.revoked_by:
+            return f"{by} has no approval of it"
         if found.done:
             return "it was carried out already"
         return None

@@ -344,7 +344,7 @@ def _signed(page: Reading, request_id: str) -> tuple[Signed, ...]:
     for row in page.rows:
         content = json.loads(row.content)
         about = content.get("id") if row.kind == "requested" else content.get("request")
-        if about == request_id and row.kind in ("requested", "approved", "reserved"):
+        if about == request_id and row.kind in ("requested", "approved", "revoked", "reserved"):
             what = f"released as {row.release_id}" if row.kind == "reserved" else row.kind
             found.append(Signed(what, str(content.get("by", "whoever ran it")), row.created))
     return tuple(found)

@@ -25,7 +25,7 @@ from dpsynth.ledger.contents import of_dataset, of_reservation
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.wings.governance import asking
 from dpsynth.wings.governance import governed as rules
-from dpsynth.wings.governance.asking import Uses, approve, ask, set_policy
+from dpsynth.wings.governance.asking import Uses, approve, ask, revoke, set_policy
 from dpsynth.wings.governance.signed import KEY, signed
 from tests.ledger.forging import chained_anew, store
 from tests.ledger.reservations import EVENTS, cost
@@ -100,6 +100,21 @@ def one_approval(ledger: Ledger) -> None:
 
 def one_key_twice(ledger: Ledger) -> None:
     approved(ledger, asked(ledger), "boris", "boris")
+
+
+def taken_back(ledger: Ledger) -> None:
+    revoke(ledger, granted(ledger).id, key("boris"))
+    reserved(ledger)
+
+
+def given_again(ledger: Ledger) -> None:
+    request = granted(ledger)
+    revoke(ledger, request.id, key("boris"))
+    approved(ledger, request, "boris")
+
+
+def taken_back_by_another(ledger: Ledger) -> None:
+    revoke(ledger, granted(ledger).id, key("dora"))
 
 
 def by_the_requester(ledger: Ledger) -> None:
@@ -186,6 +201,9 @@ WAYS: dict[str, tuple[Callable[[Ledger], None], str]] = {
     "nobody approved": (asked_alone, "has 0 of 2 approvals"),
     "one approved": (one_approval, "has 1 of 2 approvals"),
     "one key twice": (one_key_twice, "has approved it already"),
+    "an approval that was taken back": (taken_back, "has 1 of 2 approvals"),
+    "an approval that was taken back, again": (given_again, "took that approval back, for good"),
+    "taken back by another": (taken_back_by_another, "has no approval of it"),
     "approved by whoever asked": (by_the_requester, "whoever asks may not approve"),
     "approved by a stranger": (by_a_stranger, "is no approver's key"),
     "asked by a stranger": (asked_by_a_stranger, "ask for a release, and ed25519:.* is not among them"),
@@ -373,6 +391,19 @@ def twice_by_one(ledger: Ledger, _: str) -> None:
     entering(ledger, *[("approved", "people", None, content)] * 2)
 
 
+def approved_after_it_was_taken_back(ledger: Ledger, _: str) -> None:
+    """The row of an approval, put in again after somebody took it back."""
+    revoke(ledger, granted(ledger).id, key("boris"))
+    row = next(row for row in ledger.rows() if row.kind == "approved")
+    entering(ledger, ("approved", "people", None, forged(row.content)))
+
+
+def taken_back_in_the_name_of_another(ledger: Ledger, _: str) -> None:
+    request = granted(ledger)
+    content = signed(key("eve"), rules.about_revocation(request.digest), {"request": request.id})
+    entering(ledger, ("revoked", "people", None, content | {"by": key("boris").public}))
+
+
 def another_policy(ledger: Ledger, _: str) -> None:
     """A policy by somebody's key, that nobody approved."""
     weaker = policy(approvals=1).model_dump(mode="json")
@@ -407,6 +438,7 @@ def a_cap_without_a_key(ledger: Ledger, _: str) -> None:
 
 
 FORGERIES = [
+    approved_after_it_was_taken_back, taken_back_in_the_name_of_another,
     without_approval, naming_a_request, of_another_ledger, of_another_request, with_another_key,
     with_an_altered_signature, twice_by_one, another_policy, the_policy_taken_out, a_cheaper_request,
     a_cap_without_a_key,

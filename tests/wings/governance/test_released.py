@@ -126,6 +126,14 @@ def test_a_release_goes_out_once_two_people_have_approved_it(board: Board) -> No
     assert board.run("ledger", "show", "--config", "config.yaml").code == 0
 
 
+def test_an_approver_may_change_their_mind_until_it_is_released(board: Board) -> None:
+    request = board.granted()
+    done = board.run("approve", request, "--revoke", "--config", "config.yaml", "--key", "clara.key")
+    assert done.code == 0 and done.out == "Your approval is taken back. It lacks 1 approvals.\n"
+    assert refused(board.run("run", "config.yaml", "--plain"), f"request {request} has 1 of 2 approvals")
+    assert board.kinds[-2:] == ["revoked", "refused"] and board.ledger.verify().problems == ()
+
+
 def another_epsilon(board: Board) -> list[str]:
     board.configure(privacy={"epsilon": 1.5})
     return []
