@@ -348,7 +348,7 @@ _COMPOSED = ("epsilon", "delta", "rho", "mu", "approximate_delta", "unit", "neig
 
 _AS_PUBLISHED = (
     "release", "release_id", "rehearsal", "date", "warnings", "minimum_set_size", "maximum_set_overlap",
-    "signed_by",
+    "terms", "signed_by",
 )  # fmt: skip
 """Facts of a publication that the manifest states as they are."""
 
@@ -391,6 +391,7 @@ class Manifest(Part):
     exam: StatedExam | None
     statistics: tuple[Statistic, ...]
     views: StatedViews | None = None
+    terms: str | None = Field(None, description="Terms of use for recipients.")
     minimum_set_size: Annotated[int, Field(ge=2)] | None
     maximum_set_overlap: Annotated[int, Field(ge=1)] | None = None
     signed_by: Annotated[str, Field(pattern="^ed25519:[0-9a-f]{64}$")] | None

@@ -177,6 +177,7 @@ class Publication:
             such a rule.
         maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
             ``dpsynth query`` withholds an answer; None without such a rule.
+        terms: terms of use for recipients.
     """
 
     release: str
@@ -217,6 +218,7 @@ class Publication:
     collection: WithoutCurator | None = None
     minimum_set_size: int | None = None
     maximum_set_overlap: int | None = None
+    terms: str | None = None
     views: Views | None = None
     signed_by: str | None = None
     sampled: SampledUnits | None = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpsynth.cli.printing import json_text
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, spelt_out
 from dpsynth.wing import Point
 
 if TYPE_CHECKING:
@@ -206,6 +206,8 @@ def sample(
 
     opened = _opened(bundle)
     tables = more_rows(opened, rows, given, seed)
+    if opened.facts.terms:
+        print(f"Terms of use: {spelt_out(opened.facts.terms)}", file=sys.stderr)
     if out is None:
         print_rows(tables, opened.rows.layout)
         return

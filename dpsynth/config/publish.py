@@ -59,6 +59,11 @@ class Publish(Section):
         description="Most synthetic rows that the set of a question of dpsynth query may share with that of "
         "one answered before; other answers are withheld. A rule of courtesy, not of privacy.",
     )
+    terms: Annotated[str, Text("the terms of use, on one line", longest=4000)] | None = Field(
+        default=None,
+        description="Terms of use for recipients. They stand in the first lines of the bundle, and dpsynth "
+        "query and sample show them.",
+    )
     suppress_below: Annotated[int, Whole(at_least="2", at_most="1000000000")] | None = Field(
         default=None,
         description="In views of the tables of counts, leave out counts from 1 to below this, and as many "

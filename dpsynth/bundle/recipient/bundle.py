@@ -91,7 +91,8 @@ class Bundle(OpenedBundle):
         from dpsynth.bundle.recipient.query import answered
 
         answer = (self.asked if asked is None else asked).kept_apart(self, answered(self, question))
-        return replace(answer, notices=tuple(notice.sentence for notice in self.notices))
+        notices = tuple(notice.sentence for notice in self.notices)
+        return replace(answer, notices=notices, terms=self.facts.terms or "")
 
     @cached_property
     def asked(self) -> Asked:

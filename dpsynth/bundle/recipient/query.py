@@ -258,6 +258,7 @@ class Answer:
             reason; "" without one.
         too_low: of counts and sums, a sentence if rows were cut off for sure; otherwise "".
         notices: what its owner made known of the bundle since.
+        terms: the owner's terms of use; "" without any.
     """
 
     question: Question
@@ -268,6 +269,7 @@ class Answer:
     verdict: str = ""
     too_low: str = ""
     notices: tuple[str, ...] = ()
+    terms: str = ""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -310,6 +312,8 @@ class Answer:
                 f"Answers on sets that share more than {self.maximum_set_overlap:,} synthetic rows with that "
                 "of an earlier question are withheld."
             )
+        if self.terms:
+            shown.append(f"Terms of use: {spelt_out(self.terms)}")
         return "\n".join(shown)
 
     def to_json(self) -> dict[str, object]:
@@ -317,6 +321,7 @@ class Answer:
         by = self.question.by
         return {
             **({"notices": list(self.notices)} if self.notices else {}),
+            **({"terms": self.terms} if self.terms else {}),
             "question": self.question.written,
             "measure": self.question.measure,
             "by": list(by),
