@@ -294,6 +294,23 @@ def test_a_table_in_memory_needs_an_approval_of_its_own(board: Board) -> None:
     assert dpsynth.release(frame, spec).folder.is_dir()
 
 
+def test_an_answer_to_a_recipient_needs_an_approval_of_its_own(board: Board) -> None:
+    board.configure(verification={"epsilon": 2, "question": 0.5})
+    board.granted()
+    bundle = board.run("run", "config.yaml", "--plain").out.splitlines()[-1]
+    words = ("--within", "10%", "--out", "question.json")
+    assert board.run("question", bundle, "count by sex", *words).code == 0
+    answer = ("answer", "config.yaml", "question.json")
+    assert refused(board.run(*answer, "--out", "answer.json"), "nobody has asked for this one")
+    assert board.run(*answer, "--config-only", "question.yaml").code == 0
+    asked = board.run("request", "question.yaml", "--purpose", "a question", "--key", "anna.key")
+    for name in ("boris", "clara"):
+        board.run("approve", asked.out.splitlines()[-1], "--config", "question.yaml", "--key", f"{name}.key")
+    done = board.run(*answer, "--out", "answer.json")
+    assert done.code == 0 and Path("answer.json").is_file(), done
+    assert board.ledger.verify().problems == ()
+
+
 def test_prefect_is_refused_before_a_server_is_started(board: Board) -> None:
     done = board.run("run", "config.yaml", "--prefect")
     assert refused(done, "nobody has asked"), done
