@@ -114,14 +114,16 @@ class Wanted:
                 counts[first, second] = model.marginal((first, second))
         found = {}
         for (first, second), some in counts.items():
-            over_values = self._values_given(model, first).T @ some @ self._values_given(model, second)
+            over_values = some
+            if first in self.values_of:
+                over_values = self._values_given(model, first).T @ over_values
+            if second in self.values_of:
+                over_values = over_values @ self._values_given(model, second)
             found[self.values_of.get(first, first), self.values_of.get(second, second)] = over_values
         return found
 
     def _values_given(self, model: MarkovRandomField, groups: str) -> Array:
-        """The share of each value in each group, float64[groups, values]; of no groups, an identity."""
-        if groups not in self.values_of:
-            return np.eye(model.tree.domain.sizes[groups])
+        """The share of each value in each group, float64[groups, values]."""
         shares = model.marginal((groups, self.values_of[groups]))
         return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
 
