@@ -26,6 +26,11 @@ Printed are the shares of rows in which the copy is one and in which the age is 
 
 sparse: fifteen columns of 5 values that depend on six hidden classes, and ten categories of 100 values that
 tell nothing, 50 000 rows. Printed is the mean distance of the pairs of the fifteen from the real ones.
+
+values-v: a category of v values by Zipf's law, 100 000 rows, and two columns more: a kind of 6 values follows
+the twentieth of the list in which the value lies, a mark the value itself where that is one of the twenty
+most frequent. Printed are the distances of twentieths and kinds, and of frequent values and marks, from the
+real ones, and what independence would have.
 """
 
 from __future__ import annotations
@@ -262,6 +267,55 @@ def sparse(work: Path, epsilon: float) -> tuple[dict[str, object], Callable[...,
     return config, score
 
 
+def many_values(work: Path, epsilon: float, values: int) -> tuple[dict[str, object], Callable[..., Scores]]:
+    """A category of many values: what follows from its part of the list, and from its frequent values."""
+    rng, rows = np.random.default_rng(1), 100_000
+    code = rng.choice(values, rows, p=rng.permutation(1 / np.arange(1, values + 1) ** 1.1) / _zipf(values))
+    part = code * 20 // values
+    likely = rng.dirichlet(np.full(6, 0.5), 20).cumsum(axis=1)
+    frequent = np.argsort(-np.bincount(code, minlength=values))[:20]
+    chance = np.full(values, 0.5)
+    chance[frequent] = rng.random(20)
+    real = pd.DataFrame(
+        {
+            "code": code,
+            "kind": np.minimum((rng.random(rows)[:, None] > likely[part]).sum(axis=1), 5),
+            "mark": (rng.random(rows) < chance[code]).astype(int),
+        }
+    )
+    config = made_config(real, work, epsilon)
+    texts: dict[str, object] = {
+        "type": "category",
+        "values": [str(v) for v in range(values)],
+        "missing": False,
+    }
+    config["columns"] = {**cast("dict[str, object]", config["columns"]), "code": texts}
+    place = np.full(values, 20)
+    place[frequent] = np.arange(20)
+
+    def score(synthetic: pd.DataFrame) -> Scores:
+        found = {}
+        for name, of_code, other in (
+            ("parts", np.arange(values) * 20 // values, "kind"),
+            ("frequent", place, "mark"),
+        ):
+            truth, drawn = (
+                np.bincount(of_code[t["code"].to_numpy()] * 6 + t[other].to_numpy(), minlength=126) / len(t)
+                for t in (real, synthetic)
+            )
+            found[name] = float(np.abs(truth - drawn).sum() / 2)
+            cells = truth.reshape(21, 6)
+            alone = cells.sum(axis=1, keepdims=True) * cells.sum(axis=0)
+            found[f"{name} independent"] = float(np.abs(cells - alone).sum() / 2)
+        return found
+
+    return config, score
+
+
+def _zipf(values: int) -> float:
+    return float((1 / np.arange(1, values + 1) ** 1.1).sum())
+
+
 def flights(work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Scores]]:
     """The delays of flights, with five columns more; rows without a delay are left out."""
     used = ["dep_delay", "arr_delay", "month", "hour", "distance", "origin", "carrier"]
@@ -306,6 +360,8 @@ def posed(name: str, work: Path, epsilon: float) -> tuple[dict[str, object], Cal
         return real_table(name, work, epsilon)
     if name in MADE:
         return MADE[name](work, epsilon)
+    if name.startswith("values-"):
+        return many_values(work, epsilon, int(name.removeprefix("values-")))
     return exclusive(work, epsilon, *map(int, name.removeprefix("exclusive-").split("-of-")))
 
 

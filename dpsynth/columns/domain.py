@@ -167,15 +167,6 @@ class Compression:
         """Cells of each column's groups beside its values: groups times values."""
         return {c: (int(groups.max()) + 1) * domain.sizes[c] for c, groups in self.groups.items()}
 
-    def within(self, domain: Domain, most: int) -> Compression:
-        """The groups of as many columns as have so many cells together, those of fewest cells first."""
-        cells, kept = self.cells(domain), dict[str, NDArray[np.integer]]()
-        for column in sorted(cells, key=cells.__getitem__):
-            most -= cells[column]
-            if most >= 0:
-                kept[column] = self.groups[column]
-        return self if len(kept) == len(cells) else Compression(kept)
-
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the columns and their groups, independent of the order of the columns."""

@@ -10,7 +10,7 @@ Invariant: all of it is public arithmetic on noisy answers that were paid for be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -22,9 +22,13 @@ from dpsynth.columns.domain import Compression, Domain, rare_when_ordered
 from dpsynth.columns.measurement import Observation, pooled_counts
 from dpsynth.model.denoising import outside, smoothed
 
+MOST_CELLS = 1 << 40
+"""More cells than any column's groups have beside its values."""
 _NOTHING = 1.0
 """Standard deviations of noise below which the rows of an end of a column are taken for noise. A real tail
 of fewer rows than noise is then lost in half of the cases; a lower bound would make a group of every end."""
+_COARSEST = 64
+"""Largest factor on ``least`` for lack of room. Beyond, single values tell more than groups so coarse."""
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
 _ROUNDS = 3
@@ -46,10 +50,10 @@ def rare_groups(
     domain: Domain,
     singles: Sequence[Observation],
     least: float,
-    keep: Collection[str] = (),
     others: Sequence[Observation] = (),
     values: Mapping[str, int] | None = None,
     ordered: Mapping[str, Ordered] | None = None,
+    most: int = MOST_CELLS,
 ) -> Compression:
     """Groups of neighbouring rare values, for each column that has any.
 
@@ -62,32 +66,49 @@ def rare_groups(
 
     Args:
         singles: one-way answers. A column without a noisy answer is not compressed.
-        keep: columns that are not compressed.
         others: more one-way answers. A column's counts averaged with them have less noise,
             and ``least`` falls in proportion, as the noise of columns measured together will.
         values: for some columns, the number of places that are values; the others are of missing cells.
         ordered: the grouping of columns of numbers and dates, where more values are rare
             (``rare_when_ordered``). A place of missing cells is rare by ``least`` everywhere.
+        most: bound on the cells of all groups beside their values. In a column that would have too many
+            groups for it, ``least`` is doubled until it hasn't, up to 64 times ``least``; else it has none.
     """
     found: dict[str, NDArray[np.intp]] = {}
     known = pooled_counts([*singles, *others])
-    for m in singles:
-        if len(m.clique) != 1 or m.variance == 0 or least <= 0:
-            continue
+    noisy = [m for m in singles if len(m.clique) == 1 and m.variance > 0 and least > 0]
+    noisy = sorted((m for m in noisy if m.values.size > _PLAIN), key=lambda m: m.values.size)
+    for at, m in enumerate(noisy):
         (column,) = m.clique
-        if column not in keep and domain.sizes[column] > _PLAIN:
-            counts, variance = known[m.clique]
-            number = (values or {}).get(column, counts.size)
-            precise = sqrt(variance / m.variance)
-            smooth = smoothed(counts[:number], variance)
-            how, rare = (ordered or {}).get(column), least * precise
-            of_values = _groups(smooth, rare if how is None else _rare(smooth, rare, how.rows))
-            if how is not None and how.wide:
-                of_values = _without_ends(of_values, outside(smooth, variance, _NOTHING))
-            groups = _with_missing(of_values, counts, least * precise)
-            if groups.max() + 1 < groups.size:
-                found[column] = groups
-    return Compression(found)
+        counts, variance = known[m.clique]
+        room = most // (len(noisy) - at) // counts.size
+        if room < _PLAIN:
+            continue
+        smooth = smoothed(counts[: (values or {}).get(column, counts.size)], variance)
+        how, rare = (ordered or {}).get(column), least * sqrt(variance / m.variance)
+        most_rare = _COARSEST * rare
+        groups = _grouped(counts, smooth, variance, rare, how)
+        while room <= groups.max() < groups.size - 1 and rare < most_rare:
+            rare *= 2
+            groups = _grouped(counts, smooth, variance, rare, how)
+        if groups.max() < min(room, groups.size - 1):
+            found[column] = groups
+            most -= (int(groups.max()) + 1) * groups.size
+    return Compression({c: found[c] for c in domain.sizes if c in found})
+
+
+def _grouped(
+    counts: NDArray[np.float64],
+    smooth: NDArray[np.float64],
+    variance: float,
+    rare: float,
+    how: Ordered | None,
+) -> NDArray[np.intp]:
+    """Group of each place of a column, by its counts, and by the smoothed ones of its values."""
+    of_values = _groups(smooth, rare if how is None else _rare(smooth, rare, how.rows))
+    if how is not None and how.wide:
+        of_values = _without_ends(of_values, outside(smooth, variance, _NOTHING))
+    return _with_missing(of_values, counts, rare)
 
 
 def _rare(smooth: NDArray[np.float64], least: float, rows: float) -> float:

@@ -458,10 +458,10 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
         if c.name in numbers
     }
     beside = (*answers.tiers.singles, *earlier)
-    found = rare_groups(
-        stage.domain, answers.of_this_tier, plan.merged_below, paired, beside, values, ordered
+    singles = [m for m in answers.of_this_tier if paired.isdisjoint(m.clique)]
+    compression = rare_groups(
+        stage.domain, singles, plan.merged_below, beside, values, ordered, plan.max_cells // 2
     )
-    compression = found.within(stage.domain, plan.max_cells // 2)
     return Expansion(stage.domain, compression, (*answers.one_way, *earlier), numbers, values)
 
 

@@ -164,3 +164,11 @@ def test_a_model_is_fitted_to_posteriors_of_large_answers_and_to_small_ones_as_t
     assert [m.clique for m in fitted] == [("a", "c"), ("a", "b")] and fitted[0] is asked[1]
     assert fitted[1].stddev < SIGMA and not isinstance(fitted[1], Measurement)
     assert fitted[1].values.sum() == pytest.approx(ROWS, rel=0.02)
+
+
+def test_counts_over_values_take_memory_for_their_own_cells_alone():
+    """Planted: an identity of the column's values, by which counts without groups were multiplied."""
+    domain = Domain({"a": 200_000, "b": 2})
+    model = estimate(domain, [], total=ROWS).model
+    wanted = Wanted((("a", "b"),), {("a", "b"): np.ones((200_000, 2))}, {}, {}, ROWS)
+    np.testing.assert_array_equal(wanted.counts_of_values(model)["a", "b"], 1.0)

@@ -8,10 +8,10 @@ from dpsynth.columns.measurement import Measurement
 from dpsynth.model.rare_values import Ordered, rare_groups
 
 
-def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):
+def grouped(*counts, least=30.0, noise="gaussian", scale=1.0):
     """Groups of the one column "a", None if it has none."""
     single = Measurement(("a",), np.array(counts), noise, scale)
-    groups = rare_groups(Domain({"a": len(counts)}), [single], least, keep).groups
+    groups = rare_groups(Domain({"a": len(counts)}), [single], least).groups
     return groups["a"].tolist() if "a" in groups else None
 
 
@@ -64,7 +64,6 @@ def test_where_all_values_are_rare_two_runs_of_about_the_same_count_are_left():
 
 def test_columns_of_two_places_and_columns_kept_are_left_as_they_are():
     assert grouped(500, -3) is None and grouped(1, 2) is None
-    assert grouped(500, -3, 12, 1, keep=("b", "a")) is None
 
 
 def test_nothing_is_merged_without_a_least_or_where_counts_are_exact():
@@ -98,7 +97,7 @@ def test_values_stand_out_by_what_earlier_releases_say_with_less_noise():
     counts = np.array([500, 20, 11, 400, 3, 2])
     single = Measurement(("a",), counts, "gaussian", 2.0)
     assert rare_groups(domain, [single], 30.0).groups["a"].tolist() == [0, 1, 1, 2, 3, 3]
-    assert rare_groups(domain, [single], 30.0, (), [single] * 3).groups["a"].tolist() == [0, 1, 2, 3, 4, 4]
+    assert rare_groups(domain, [single], 30.0, [single] * 3).groups["a"].tolist() == [0, 1, 2, 3, 4, 4]
 
 
 def test_earlier_counts_are_averaged_by_their_precision():
@@ -106,9 +105,9 @@ def test_earlier_counts_are_averaged_by_their_precision():
     rough = Measurement(("a",), np.array([500, 300, 90, 80]), "gaussian", 10.0)
     exact = Measurement(("a",), np.array([500, 300, 2, 1]), "gaussian", 1.0)
     assert rare_groups(domain, [rough], 60.0).groups == {}
-    assert rare_groups(domain, [rough], 60.0, (), [exact]).groups["a"].tolist() == [0, 1, 2, 2]
+    assert rare_groups(domain, [rough], 60.0, [exact]).groups["a"].tolist() == [0, 1, 2, 2]
     other = Measurement(("b",), np.array([1, 2]), "gaussian", 1.0)
-    assert rare_groups(domain, [rough], 60.0, (), [other]).groups == {}
+    assert rare_groups(domain, [rough], 60.0, [other]).groups == {}
 
 
 def with_missing(*counts, values, least=30.0):
@@ -184,3 +183,36 @@ def test_a_column_of_noise_alone_keeps_its_groups():
         "a"
     ]
     assert found.max() == 1
+
+
+@pytest.mark.parametrize(("room", "alone"), [(40, 5), (400, 30)])
+def test_the_most_frequent_values_of_a_large_column_stand_alone_as_far_as_its_groups_have_room(room, alone):
+    rng = np.random.default_rng(0)
+    counts = rng.permutation(np.rint(20_000 / np.arange(1, 1001) ** 1.1).astype(np.int64))
+    domain = Domain({"a": 1000, "b": 2, "c": 4})
+    singles = [
+        Measurement(("a",), counts, "gaussian", 5.0),
+        Measurement(("c",), np.array([9000, 5, 7, 9000]), "gaussian", 5.0),
+    ]
+    found = rare_groups(domain, singles, 30.0, most=1000 * room + 3 * 4)
+    assert sum(found.cells(domain).values()) <= 1000 * room + 3 * 4
+    of_value = found.groups["a"]
+    assert (np.bincount(of_value)[of_value[np.argsort(-counts)[:alone]]] == 1).all()
+    # A small column is grouped as if there were no large one.
+    assert found.groups["c"].tolist() == [0, 1, 1, 2]
+
+
+def test_a_column_without_room_for_two_groups_has_none():
+    single = Measurement(("a",), np.array([400, 3, 2, 1, 2, 500]), "gaussian", 1.0)
+    assert rare_groups(Domain({"a": 6}), [single], 30.0, most=12).groups["a"].max() == 1
+    assert rare_groups(Domain({"a": 6}), [single], 30.0, most=11).groups == {}
+
+
+def test_a_column_has_no_groups_rather_than_ones_of_very_many_rows():
+    counts = np.full(1000, 20)
+    counts[::3] = 64 * 30 + 1
+    single = Measurement(("a",), counts, "gaussian", 1.0)
+    assert rare_groups(Domain({"a": 1000}), [single], 30.0, most=400_000).groups == {}
+    counts[::3] = 64 * 30 - 1
+    single = Measurement(("a",), counts, "gaussian", 1.0)
+    assert rare_groups(Domain({"a": 1000}), [single], 30.0, most=400_000).groups["a"].max() < 400
