@@ -371,7 +371,7 @@ def same_figures(engine: Engine, table: Engine) -> None:
         engine: the engine under test.
         table: the same rows in this process, as of ``coded_table``.
     """
-    assert (engine.domain, engine.rows) == (table.domain, table.rows)
+    assert (engine.domain, engine.rows, engine.largest) == (table.domain, table.rows, table.largest)
     assert (engine.texts_kept, engine.numbers_kept) == (table.texts_kept, table.numbers_kept)
     columns = tuple(table.domain.columns)
     cliques: list[Clique] = [(), *combinations(columns, 1), *combinations(columns, 2)]

@@ -31,6 +31,18 @@ ROW, EVENT = "one row", "one event: a row"
 """The units that are rows, in words."""
 
 
+Weighting = Literal["weights", "surplus"]
+"""Ways to count the rows of a person other than once each."""
+
+
+def whole_weight(max_rows: int) -> int:
+    """The weight that all rows of a unit have together at most: rounding takes less than a 32nd of it.
+
+    Up to a bound of 10 000 rows the sums of a block of rows are exact as floats, by surplus too.
+    """
+    return 32 * max_rows
+
+
 @dataclass(frozen=True)
 class Neighbours:
     """A neighbour relation with its privacy unit.
@@ -83,6 +95,27 @@ class Neighbours:
     def counted_once(self) -> Neighbours:
         """The neighbours of counts of units, each counted once and in one cell."""
         return replace(self, max_rows=1)
+
+    @property
+    def weighted(self) -> Neighbours:
+        """The neighbours of counts by weights, where each row of a unit of n rows counts floor(W/n) times.
+
+        W is ``whole_weight``. A row that counts t times is t rows in one cell, and those of a unit count
+        n floor(W/n) times together, which is at most W. A unit of one row attains it.
+        """
+        return replace(self, max_rows=whole_weight(self.max_rows))
+
+    @property
+    def surplus(self) -> Neighbours:
+        """The neighbours of sums by surplus, where a row of a unit of n rows counts (2n - k - 1) floor(W/n).
+
+        A unit moves such sums by |2n - k - 1| n floor(W/n) together, which is at most (k - 1) W for n from 1
+        to k: one of 1 row attains it. Sums of an exchanged unit may move one sum by twice that, in L2 as in
+        L1, as one unit may take off what the other adds. So it counts as one with twice the rows that comes.
+        """
+        most = (self.max_rows - 1) * whole_weight(self.max_rows)
+        twice = 2 if self.relation == "replace_one" else 1
+        return replace(self, relation="add_remove", max_rows=max(twice * most, 1))
 
     @property
     def rows_public(self) -> bool:

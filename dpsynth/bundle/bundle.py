@@ -94,6 +94,7 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         publication.answers,
         publication.columns,
         publication.compression,
+        publication.weights,
     )
     yield "measurements.parquet"
     for told in () if publication.audience is None else publication.audience.earlier:

@@ -23,7 +23,13 @@ from dpsynth.bundle.row_source import RowSource
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Compression
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, Measurement, OwnAnswer, PublicMarginals
+from dpsynth.columns.measurement import (
+    NO_PUBLIC_MARGINALS,
+    Measurement,
+    OwnAnswer,
+    PublicMarginals,
+    WeightedCounts,
+)
 from dpsynth.columns.rules import Enforcement, enforcement_of
 from dpsynth.columns.sums import FinerCounts, MeasuredSums
 from dpsynth.model import MarkovRandomField
@@ -223,6 +229,7 @@ class Publication:
     signed_by: str | None = None
     sampled: SampledUnits | None = None
     audience: BundleAudience | None = None
+    weights: tuple[WeightedCounts, ...] = ()
 
     @cached_property
     def constraints(self) -> tuple[Enforcement, ...]:

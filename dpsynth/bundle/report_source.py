@@ -524,11 +524,13 @@ _PURPOSES = {
 
 
 def _purpose(mechanism: Mechanism) -> str:
-    purpose = _PURPOSES.get(mechanism.question)
-    if purpose is not None:
+    question, _, way = mechanism.question.partition(" by ")
+    purpose, number = _PURPOSES.get(question), len(mechanism.columns or ())
+    if purpose is None:
+        purpose = _WAYS[number] if number < len(_WAYS) else f"Counts by {number} columns"
+    if not way:
         return purpose
-    number = len(mechanism.columns or ())
-    return _WAYS[number] if number < len(_WAYS) else f"Counts by {number} columns"
+    return "The number of persons" if question == "count" else f"{purpose}, by {way} of persons"
 
 
 def steps(mechanisms: Sequence[Mechanism], measure: str) -> tuple[Step, ...]:

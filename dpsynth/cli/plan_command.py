@@ -503,7 +503,8 @@ def _questions(facts: Facts) -> str:
         number = by_step["marginals"]
         chosen = ", chosen privately" if "structure" in by_step else ""
         tables = f"table{'s' * (number != 1)} of columns together"
-        asked.append(f"at most {number} {tables} ({facts['structure']}{chosen})")
+        weights = ", by weights if they pay" if facts.get("by_weights_if_they_pay") else ""
+        asked.append(f"at most {number} {tables} ({facts['structure']}{chosen}{weights})")
     if "exam" in by_step:
         asked.append(f"{by_step['exam']} distances of the finished table, its exam")
     rows = "" if facts["rows_public"] else " The number of rows is private, and noisy too."

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import noise_variance
+from dpsynth.accounting.neighbours import Weighting
 from dpsynth.columns.domain import Clique
 
 
@@ -98,6 +99,31 @@ class Observation(Noisy):
 @dataclass(frozen=True, eq=False)
 class Measurement(Observation):
     """A noisy marginal: charged and drawn by the curator, or made of reports that respondents randomised."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedCounts(Measurement):
+    """A noisy marginal of rows that count by weights, in units of rows: no count of rows.
+
+    All rows of a unit have the same weight together (``Neighbours.weighted``), so units with few rows count
+    for more than in a count of rows.
+
+    Attributes:
+        values, scale: those that were drawn, times a public number; values are rounded.
+        drawn: what the curator drew, in units of weight.
+        whole: the whole weight of a unit.
+        by: the way in which rows count.
+    """
+
+    drawn: Measurement | None = None
+    whole: int = 0
+    by: Weighting = "weights"
+
+    @classmethod
+    def of(cls, drawn: Measurement, whole: int, rows: float, by: Weighting = "weights") -> WeightedCounts:
+        """The answer with a unit of what was drawn as so many rows."""
+        values = np.rint(drawn.values * rows).astype(np.int64)
+        return cls(drawn.clique, values, drawn.noise, drawn.scale * rows, drawn=drawn, whole=whole, by=by)
 
 
 @dataclass(frozen=True, eq=False)

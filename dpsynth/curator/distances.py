@@ -48,7 +48,7 @@ FARTHEST = 1 << 40
 """Distances are limited to this many rows, so that weighted scores stay within int64."""
 
 
-_LARGEST_CELL = 1 << 36
+_LARGEST_CELL = FARTHEST
 
 
 _CELLS_A_BATCH = 1 << 22

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.events import RecordedEvent
+from dpsynth.accounting.neighbours import Weighting
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Compression
 from dpsynth.columns.measurement import UnitsByRows
@@ -37,6 +38,7 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
     """The curator of a private table: each question is charged, drawn and recorded, in that order."""
 
     _compression: Compression | None = None
+    _weighting: Weighting | None = None
 
     def __init__(self, table: Engine, terms: Terms, journal: Journal) -> None:
         """Open the door."""
@@ -59,6 +61,8 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
     ) -> Answer | Lost:
         if self._compression is not None:
             question = {**question, "grouping": self._compression.digest}
+        if self._weighting is not None:
+            question = {**question, self._weighting: self._terms.neighbours.max_rows}
         return super()._ask(question, event, exact, draw)
 
     def keeping(self, kept: Fraction) -> Curator:
@@ -101,6 +105,32 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
         table = self._table.recoded(compression)
         store = self._counts.store
         twin._look_at(table, ExactCounts(table, store, frozenset(compression.groups), compression.digest))
+        return twin
+
+    @unheard()
+    def weighted(self, by: Weighting = "weights") -> Curator:
+        """A curator of the same rows that count by weights or surplus, with the same journal and budget.
+
+        By weights each row of a unit of n rows counts floor(W/n) times, where W is ``whole_weight``: noise
+        relative to a unit doesn't grow with the contribution bound k. By surplus it counts (2n - k - 1) times
+        as often: so 2 W rows are as much as their surplus and k + 1 times their weight, and a sum by surplus
+        has less than half of the noise of rows.
+
+        Sensitivity: a row that counts t times is t rows with the same cells, and a unit has W of these at
+        most (``Neighbours.weighted``). For surplus, where t may be negative, a unit moves a marginal by
+        (k - 1) W at most (``Neighbours.surplus``). How often a row counts depends on the rows of its unit
+        alone. So the proof of each verb holds, with these in place of ``max_rows``.
+
+        Raises:
+            ValueError: each row is a unit, the curator is weighted already, or its domain is compressed.
+        """
+        if self._weighting is not None or self._compression is not None:
+            raise ValueError("a curator's rows are weighted once, before they are grouped")
+        near, twin = self._terms.neighbours, copy(self)
+        twin._weighting = by
+        twin._terms = replace(self._terms, neighbours=near.weighted if by == "weights" else near.surplus)
+        table = self._table.weighted(by)
+        twin._look_at(table, ExactCounts(table, Store()))
         return twin
 
 

@@ -36,6 +36,7 @@ from dpsynth.curator.units import (
     nobody,
     numbered,
     rows_kept,
+    rows_of_each,
     rows_of_persons,
     unit_codes,
 )
@@ -79,16 +80,29 @@ class LoadedRows:
             max_rows: the bound; no row is left out if each row is a unit.
         """
         unit: NDArray[np.int32] | None = None
+        of_each: NDArray[np.unsignedinteger] | None = None
         left = self
         if self.persons is not None:
             left = self.of_rows(rows_kept(self.persons, max_rows, key))
             assert left.persons is not None
-            if rows_of_persons(left.persons).max(initial=0) > max_rows:
+            rows = rows_of_each(left.persons)
+            if rows.max(initial=0) > max_rows:
                 raise RuntimeError("contribution bounding failed")
+            of_each = rows.astype(np.min_scalar_type(max_rows))
             if left.texts:
                 unit = numbered(left.persons)
-        codes, texts, steps = left.codes, left.texts, left.steps
-        return PrivateTable(self.domain, codes, left.rows, texts, unit, steps, self.summed, room=self.room)
+        return PrivateTable(
+            self.domain,
+            left.codes,
+            left.rows,
+            left.texts,
+            unit,
+            left.steps,
+            self.summed,
+            of_each=of_each,
+            bound=max_rows,
+            room=self.room,
+        )
 
     @property
     def rows(self) -> int:

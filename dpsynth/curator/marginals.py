@@ -45,7 +45,7 @@ _ROWS_A_CELL = 8
 _CELLS_A_BATCH = 1 << 24
 """Largest number of cells of unions that are held at once."""
 
-Kept = NDArray[np.unsignedinteger]
+Kept = NDArray[np.integer]
 
 
 class CountQuestions(PrivacyFilter):
@@ -306,8 +306,8 @@ class ExactCounts:
         return tuple(sorted(clique, key=self._position.__getitem__))
 
     @cached_property
-    def _type(self) -> np.dtype[np.unsignedinteger]:
-        return np.min_scalar_type(self.table.rows)
+    def _type(self) -> np.dtype[np.integer]:
+        return np.min_scalar_type(self.table.largest)
 
     def _compact(self, counts: NDArray[np.int64]) -> Kept:
         return counts.astype(self._type)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.accounting.neighbours import Weighting, whole_weight
 from dpsynth.columns.column import Column, codes_of, domain_of
 from dpsynth.columns.domain import Clique, Compression, Domain, cells_of
 from dpsynth.columns.parities import number_of_sets, parities
@@ -62,6 +63,11 @@ def cores() -> int:
     return min(found, _allowed.get() or found)
 
 
+def largest(whole: int, negative: bool) -> int:
+    """A number whose type holds all sums of numbers: the whole of them, or less than the least sum."""
+    return -whole - 1 if negative else whole
+
+
 @contextmanager
 def at_most(threads: int) -> Iterator[None]:
     """Let whatever is counted within, by this thread, take so many processors at most."""
@@ -77,11 +83,13 @@ def counted(
     domain: Domain,
     rows: int,
     cliques: Sequence[Clique],
+    times: NDArray[np.int64] | None = None,
 ) -> list[Counts]:
     """Exact marginals of cliques, int64 of shape ``domain.shape(clique)``, in their order. Private.
 
     Args:
         codes: from a column and a range of rows to their codes.
+        times: the times that each row counts, integers[rows]; None: once.
     """
     found: dict[Clique, Counts] = {}
     tell = telling("counting", rows * len(set(cliques)))
@@ -94,8 +102,12 @@ def counted(
         ) -> list[Counts]:
             columns = {c: codes(c, block) for c in {c for clique in together for c in clique}}
             long = block.stop - block.start
+            weights = None if times is None else times[block]
+            # Floats are exact here: a block's sum of weights is below 2^53.
             counts = [
-                np.bincount(cells_of(columns, domain, clique, long), minlength=size)
+                np.bincount(cells_of(columns, domain, clique, long), weights, size).astype(
+                    np.int64, copy=False
+                )
                 for clique, size in zip(together, sizes, strict=True)
             ]
             tell(long * len(together))
@@ -152,6 +164,11 @@ class Engine(Protocol):
         """Number of rows after contribution bounding. Private unless the relation makes it public."""
         ...
 
+    @property
+    def largest(self) -> int:
+        """Largest count that a cell may have, or less than the least where some are negative. Private."""
+        ...
+
     def counts_of(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """Exact marginals, int64 of shape ``domain.shape(clique)``, from one pass over the rows. Private."""
         ...
@@ -178,6 +195,10 @@ class Engine(Protocol):
 
     def recoded(self, compression: Compression) -> Engine:
         """The same rows with groups in place of values."""
+        ...
+
+    def weighted(self, by: Weighting) -> Engine:
+        """The same rows, each counted as often as ``Neighbours.weighted`` or ``surplus`` says."""
         ...
 
 
@@ -288,6 +309,9 @@ class PrivateTable:
         unit: int32[rows], a number for the person of each row, if there are such columns and persons.
         steps: column to int32[rows], the number of each row in steps, for columns that are summed and coded.
         groups: the group of each code, for columns whose domain is compressed.
+        of_each: integers[rows], the rows that the unit of each row has; None where each row is a unit.
+        bound: the contribution bound.
+        times: integers[rows], the times that each row counts, which may be negative; None: once.
         room: where coded columns may lie.
     """
 
@@ -299,6 +323,9 @@ class PrivateTable:
     steps: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
     summed: frozenset[str] = frozenset()
     groups: Mapping[str, NDArray[np.unsignedinteger]] = field(default_factory=dict)
+    of_each: NDArray[np.unsignedinteger] | None = None
+    bound: int = 1
+    times: NDArray[np.int64] | None = None
     room: Room = ALL_IN_MEMORY
 
     @property
@@ -312,10 +339,20 @@ class PrivateTable:
     @property
     def nbytes(self) -> int:
         held = [*self.codes.values(), *self.steps.values(), *(t.index for t in self.texts.values())]
-        return sum(array.nbytes for array in held)
+        return sum(array.nbytes for array in held) + (0 if self.of_each is None else self.of_each.nbytes)
+
+    @property
+    def largest(self) -> int:
+        return self.rows if self.times is None else largest(*self.times_added)
+
+    @property
+    def times_added(self) -> tuple[int, bool]:
+        """The times that rows count, without their signs; and whether some are negative. Private."""
+        assert self.times is not None
+        return int(np.abs(self.times).sum()), bool(self.times.min(initial=0) < 0)
 
     def counts_of(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        return counted(self._codes_in, self.domain, self.rows, cliques)
+        return counted(self._codes_in, self.domain, self.rows, cliques, self.times)
 
     def counts(self, clique: Clique) -> NDArray[np.int64]:
         """Exact marginal, int64 of shape ``domain.shape(clique)``. Private."""
@@ -350,7 +387,17 @@ class PrivateTable:
 
     def parities(self, columns: Sequence[str], most: int) -> NDArray[np.int64]:
         def figures(block: slice) -> list[NDArray[np.int64]]:
-            return [parities([self._codes_in(c, block) for c in columns], most)]
+            codes = [self._codes_in(c, block) for c in columns]
+            if self.times is None:
+                return [parities(codes, most)]
+            # A sum over weighted rows is one of sums over the rows that have a bit in their weight.
+            times, total = self.times[block], np.zeros(number_of_sets(len(columns), most), np.int64)
+            for sign in (1, -1):
+                part = np.maximum(sign * times, 0)
+                for bit in range(int(part.max(initial=0)).bit_length()):
+                    having = part >> bit & 1 == 1
+                    total += sign * parities([c[having] for c in codes], most) << bit
+            return [total]
 
         return added_up(figures, self.rows, [number_of_sets(len(columns), most)])[0]
 
@@ -374,7 +421,15 @@ class PrivateTable:
             column: groups.astype(np.min_scalar_type(domain.sizes[column] - 1))
             for column, groups in compression.groups.items()
         }
-        return PrivateTable(domain, self.codes, self.rows, groups=groups)
+        return PrivateTable(
+            domain,
+            self.codes,
+            self.rows,
+            groups=groups,
+            of_each=self.of_each,
+            bound=self.bound,
+            times=self.times,
+        )
 
     def coded(self, columns: Sequence[Column]) -> PrivateTable:
         """The same rows with codes for all columns, after all domains are found; no texts are kept.
@@ -393,8 +448,29 @@ class PrivateTable:
                     steps[column.name] = looked_up(numbers, texts.index, self.room)
         own = {c.name: codes[c.name] for c in columns}
         return PrivateTable(
-            domain_of(columns), own, self.rows, steps=steps, summed=self.summed, room=self.room
+            domain_of(columns),
+            own,
+            self.rows,
+            steps=steps,
+            summed=self.summed,
+            of_each=self.of_each,
+            bound=self.bound,
+            room=self.room,
         )
+
+    def weighted(self, by: Weighting) -> PrivateTable:
+        """The same rows, each counted as often as its weight or surplus says; of counts only.
+
+        Raises:
+            ValueError: rows are units, or are weighted already.
+        """
+        if self.of_each is None or self.times is not None:
+            raise ValueError("only rows of persons have weights, and these count once")
+        rows = self.of_each.astype(np.int64)
+        times = whole_weight(self.bound) // np.maximum(rows, 1)
+        if by == "surplus":
+            times *= 2 * rows - self.bound - 1
+        return replace(self, times=times, texts={}, steps={}, summed=frozenset())
 
 
 def steps_in(column: Column, texts: pa.StringArray) -> NDArray[np.int32]:

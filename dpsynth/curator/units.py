@@ -119,6 +119,15 @@ def rows_of_persons(persons: Person) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *counts])
 
 
+def rows_of_each(persons: Person) -> NDArray[np.int64]:
+    """Number of rows of the person of each row, int64[rows]. Private."""
+    found = np.zeros(len(persons), np.int64)
+    for rows in _parts(persons):
+        _, spots, counts = np.unique(persons[rows], return_inverse=True, return_counts=True)
+        found[rows] = counts[spots]
+    return found
+
+
 def numbered(persons: Person) -> NDArray[np.int32]:
     """A number for the person of each row, int32[rows], from 0 without a gap. Private."""
     found, first = np.zeros(len(persons), np.int32), 0

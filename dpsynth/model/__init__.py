@@ -2,12 +2,20 @@
 
 from dpsynth.errors import ModelFileError
 from dpsynth.model.denoising import Denoised, denoised_answers, posteriors
-from dpsynth.model.estimation import Fit, FitOptions, estimate, refits
+from dpsynth.model.estimation import Fit, FitOptions, estimate, noisy_again, refits
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree, zeros_within
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
-from dpsynth.model.raking import RakedEstimates, public_counts, raked, raked_rows
+from dpsynth.model.raking import (
+    RakedEstimates,
+    counts_of_rows,
+    of_rows,
+    public_counts,
+    raked,
+    raked_rows,
+    row_counts,
+)
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
 from dpsynth.model.refinement import Effort, TableTarget
 from dpsynth.model.rounding import permuted
@@ -33,10 +41,13 @@ __all__ = [
     "Wanted",
     "ZeroProbability",
     "chunk_draws",
+    "counts_of_rows",
     "denoised_answers",
     "estimate",
     "junction_tree",
     "load",
+    "noisy_again",
+    "of_rows",
     "permuted",
     "posteriors",
     "public_counts",
@@ -44,6 +55,7 @@ __all__ = [
     "raked_rows",
     "refined_rows",
     "refits",
+    "row_counts",
     "sample",
     "sampled_parities",
     "save",

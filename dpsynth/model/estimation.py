@@ -392,7 +392,8 @@ def _initial_multipliers(likelihood: Likelihood, start: Fit, path: float) -> Arr
     return likelihood.effective(np.concatenate(parts)) if parts else np.zeros(0)
 
 
-def _noisy_again(model: MarkovRandomField, measurement: Observation, rng: np.random.Generator) -> Observation:
+def noisy_again(model: MarkovRandomField, measurement: Observation, rng: np.random.Generator) -> Observation:
+    """The answer that a model would have, with fresh noise of the same scale."""
     if measurement.noise == "none":
         return measurement
     truth, spread = model.marginal(measurement.clique), np.sqrt(measurement.variances)
@@ -425,11 +426,11 @@ def refits(
     found = []
     truth = expansion.model(fit.model) if expansion else fit.model
     for _ in range(replicates):
-        again = [_noisy_again(fit.model, m, rng) for m in measurements]
+        again = [noisy_again(fit.model, m, rng) for m in measurements]
         again = denoised_answers(again, posteriors(again, fit.model))
         afresh = None
         if expansion:
-            singles = tuple(_noisy_again(truth, m, rng) for m in expansion.singles)
+            singles = tuple(noisy_again(truth, m, rng) for m in expansion.singles)
             afresh = replace(expansion, singles=singles)
             again = [*afresh.sums, *again]
         refit = estimate(

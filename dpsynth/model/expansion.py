@@ -67,7 +67,11 @@ class Expansion:
     @cached_property
     def sums(self) -> tuple[Observation, ...]:
         """The one-way answers over groups: sums of noisy counts, with the sums of their variances."""
-        return tuple(self._summed(m) for m in self.singles)
+        return self.summed(self.singles)
+
+    def summed(self, answers: Iterable[Observation]) -> tuple[Observation, ...]:
+        """Answers over values as answers over groups."""
+        return tuple(self._summed(m) for m in answers)
 
     def _summed(self, measurement: Observation) -> Observation:
         if not any(c in self.compression.groups for c in measurement.clique):

@@ -25,12 +25,19 @@ from dpsynth.accounting.calibration import noise_variance
 from dpsynth.columns.column import Column, domain_of, group_labels
 from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import EvidenceCounts, ExactTotal, Measurement, Observation, OwnAnswer
+from dpsynth.columns.measurement import (
+    EvidenceCounts,
+    ExactTotal,
+    Measurement,
+    Observation,
+    OwnAnswer,
+    WeightedCounts,
+)
 from dpsynth.columns.public_schema import public_schema
 from dpsynth.errors import DpsynthError
 
-FORMAT = "dpsynth measurements 2"
-"""The version of the file, in its metadata."""
+FORMAT, WITH_WEIGHTS = "dpsynth measurements 2", "dpsynth measurements 3"
+"""The version of the file, in its metadata: without and with marginals of weights, which are no counts."""
 
 _SCHEMA = pa.schema(
     [
@@ -51,14 +58,16 @@ def measurement_table(
     answers: Sequence[Measurement],
     columns: Sequence[Column],
     compression: Compression,
+    weights: Sequence[WeightedCounts] = (),
 ) -> pa.Table:
     """All cells of all measurements, those of one measurement in the order of its flat array.
 
-    ``codes`` and ``labels`` name the cell, one entry for each of ``columns``; both are empty
-    in the measurement of the total. In ``answers`` a column with merged values is counted by
-    group: its code is the group's number, its label names the group's values.
+    ``codes`` and ``labels`` name the cell, one entry for each of ``columns``; both are empty in the
+    measurement of the total. In ``answers`` a column with merged values is counted by group: its code is the
+    group's number, its label names the group's values. A marginal of weights stands as it was drawn, in units
+    of weight; ``weights`` are those of no column or a single one, over values.
     """
-    for answer in (*singles, *answers):
+    for answer in (*singles, *weights, *answers):
         if not isinstance(answer, Measurement | ExactTotal):
             raise TypeError(
                 f"{type(answer).__name__} is no answer of this release: it can't be written as one"
@@ -71,7 +80,11 @@ def measurement_table(
     values = dict(zip(by_value, cells, strict=False))
     groups = values | dict(zip(by_group, cells[len(values) :], strict=True))
     all_labels = pa.array([label for labels in every for label in labels], pa.string())
-    numbered = [(m, values) for m in singles] + [(m, groups) for m in answers]
+    listed = [*((m, values) for m in (*singles, *weights)), *((m, groups) for m in answers)]
+    weighted = [
+        {"whole_weight": m.whole, "by": m.by} if isinstance(m, WeightedCounts) else {} for m, _ in listed
+    ]
+    numbered = [(m.drawn or m if isinstance(m, WeightedCounts) else m, by) for m, by in listed]
     batches = [_batch(number, m, coded_by, all_labels) for number, (m, coded_by) in enumerate(numbered)]
     summary = [
         {
@@ -81,11 +94,12 @@ def measurement_table(
             "noise": m.noise,
             "scale": m.scale,
             "standard_deviation": m.stddev,
+            **how,
         }
-        for m, coded_by in numbered
+        for (m, coded_by), how in zip(numbered, weighted, strict=True)
     ]
     metadata = {
-        "dpsynth.format": FORMAT,
+        "dpsynth.format": WITH_WEIGHTS if any(weighted) else FORMAT,
         "dpsynth.columns": json.dumps(public_schema(Layout.of(columns)), ensure_ascii=False),
         "dpsynth.groups": json.dumps(
             {c: compression.groups[c].tolist() for c in by_group}, ensure_ascii=False
@@ -130,9 +144,11 @@ def write_measurements(
     answers: Sequence[Measurement],
     columns: Sequence[Column],
     compression: Compression,
+    weights: Sequence[WeightedCounts] = (),
 ) -> None:
     """Write ``measurement_table`` as Parquet."""
-    pq.write_table(measurement_table(singles, answers, columns, compression), path, compression="zstd")
+    table = measurement_table(singles, answers, columns, compression, weights)
+    pq.write_table(table, path, compression="zstd")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +158,13 @@ class Answered:
     Attributes:
         singles: the total and the one-way answers, over all values.
         answers: joint marginals, over the compressed domain.
+        weights: marginals of rows that count by weights, in units of weight: no counts.
     """
 
     singles: tuple[Observation, ...]
     answers: tuple[Observation, ...]
     compression: Compression
+    weights: tuple[Observation, ...] = ()
 
 
 class UnusableMeasurements(DpsynthError):
@@ -169,7 +187,7 @@ def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
     except (pa.ArrowException, ValueError) as error:
         raise UnusableMeasurements("its measurements.parquet is damaged") from error
     metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
-    if metadata.get("dpsynth.format") != FORMAT:
+    if metadata.get("dpsynth.format") not in (FORMAT, WITH_WEIGHTS):
         raise UnusableMeasurements("its measurements.parquet is of another version of dpsynth")
     try:
         if json.loads(metadata["dpsynth.columns"]) != json.loads(
@@ -191,7 +209,7 @@ def _answered(
         raise ValueError("cells are missing, or out of order")
     coarse = compression.coarse(domain)
     parts = np.split(values, np.cumsum(cells)[:-1])
-    singles, answers = list[EvidenceCounts](), list[EvidenceCounts]()
+    singles, answers, weights = list[EvidenceCounts](), list[EvidenceCounts](), list[EvidenceCounts]()
     for described, part in zip(listed, parts, strict=True):
         measurement = _measurement(described, part)
         by_group = [c for c in measurement.clique if c in compression.groups]
@@ -200,8 +218,8 @@ def _answered(
         shape = (domain if alone else coarse).shape(measurement.clique)
         if measurement.values.shape != shape or not (alone or described["by_group"] == by_group):
             raise ValueError("a marginal of another shape than its columns have")
-        (singles if alone else answers).append(measurement)
-    return Answered(tuple(singles), tuple(answers), compression)
+        (weights if "whole_weight" in described else singles if alone else answers).append(measurement)
+    return Answered(tuple(singles), tuple(answers), compression, tuple(weights))
 
 
 def _shape(described: Mapping[str, object]) -> tuple[int, ...]:

@@ -8,21 +8,26 @@ The surplus rows are removed, and as many are drawn anew, conditioned on the cel
 A triple's counts by a model follow what the model holds. Fitted to pairs that were measured outside of the
 tree, they are the distribution nearest to the model's that has these pairs (``RakedEstimates``).
 
+A model of weights, in which all rows of a person count as much as those of another, is made one of rows by
+raking to counts of rows of single columns: as if the number of rows of a person were a product of factors of
+the columns.
+
 Invariant: post-processing of a model and of answers. If the model gives the public cells any probability, its
 marginals are the public ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations
+from math import sqrt
 
 import numpy as np
 
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import PublicCounts, PublicMarginal, PublicMarginals
+from dpsynth.columns.measurement import Observation, PublicCounts, PublicMarginal, PublicMarginals
 from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
 from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
 from dpsynth.model.rounding import Codes, permuted, position_of
@@ -38,6 +43,11 @@ _CLOSE = 1e-9
 """Tolerance of a share."""
 
 _TRIES = 8
+
+_NOBODY = 1e-9
+"""Least expected number of rows of a value."""
+_SURELY = 2.0
+"""Standard deviations that a sum of squares exceeds what noise explains by, to be no noise."""
 
 
 def public_counts(
@@ -63,6 +73,95 @@ def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField
         if farthest <= _CLOSE:
             break
     return MarkovRandomField(model.tree, tuple(beliefs), model.total)
+
+
+def row_counts(counted: Iterable[Observation], model: MarkovRandomField, rows: float) -> dict[Clique, Array]:
+    """Counts of rows of single columns: noisy ones, shrunk to a model of the same rows by other weights.
+
+    A count is taken to be normal about the model's count m, with variance k m times all rows; k is learnt
+    from all columns together (empirical Bayes). A column whose counts surely lie elsewhere is shrunk no more
+    than its own distance asks for (James and Stein 1961).
+
+    Args:
+        counted: noisy counts of rows; those of several columns together are left out.
+        model: the model, of any number of rows.
+    """
+    known: dict[Clique, _Counted] = {
+        clique: _Counted.of([m for m in counted if m.clique == clique], model.marginal(clique), rows)
+        for clique in dict.fromkeys(m.clique for m in counted if len(m.clique) == 1 and m.variance > 0)
+    }
+    of_all = _Counted.spread(known.values())
+    found: dict[Clique, Array] = {}
+    for clique, one in known.items():
+        between = of_all * one.expected * rows
+        kept = np.maximum(between / (between + one.variances), one.surely)
+        posterior = one.expected + kept * (one.counts - one.expected)
+        found[clique] = np.maximum(posterior, 0.0) if posterior.max() > 0 else one.expected
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """Noisy counts of a column, made to add up to the rows; what is expected; the noise's variances."""
+
+    counts: Array
+    expected: Array
+    variances: Array
+
+    @classmethod
+    def of(cls, answers: Sequence[Observation], weighted: Array, rows: float) -> _Counted:
+        precision = np.sum([1 / m.variances for m in answers], axis=0)
+        counts = np.sum([m.values / m.variances for m in answers], axis=0) / precision
+        variances = 1 / precision
+        expected = np.maximum(weighted, _NOBODY)
+        level = counts - (counts.sum() - rows) * variances / variances.sum()
+        return cls(level, expected * (rows / expected.sum()), variances)
+
+    @property
+    def surely(self) -> float:
+        """The part of the distance from what is expected that noise doesn't explain; 0 if it may be noise."""
+        squares = float(((self.counts - self.expected) ** 2).sum())
+        noise = float(self.variances.sum()) * (1 - 1 / self.counts.size)
+        least = 1 + _SURELY * sqrt(2 / max(self.counts.size - 1, 1))
+        return 1 - noise / squares if squares > least * noise else 0.0
+
+    @staticmethod
+    def spread(some: Iterable[_Counted]) -> float:
+        """The k of ``row_counts``, by the squares that noise doesn't explain."""
+        beyond = of_one = 0.0
+        for one in some:
+            explained = float(one.variances.sum()) * (1 - 1 / one.counts.size)
+            beyond += float(((one.counts - one.expected) ** 2).sum()) - explained
+            of_one += float(one.expected.sum()) ** 2
+        return max(0.0, beyond / max(of_one, 1e-300))
+
+
+def of_rows(model: MarkovRandomField, counts: Mapping[Clique, Array], rows: float) -> MarkovRandomField:
+    """The nearest model with these counts of single columns, of so many rows."""
+    known = tuple(PublicMarginal(clique, values, counted=False) for clique, values in counts.items())
+    nearest = raked(model, PublicMarginals(known))
+    scale = rows / model.total
+    return MarkovRandomField(nearest.tree, tuple(b * scale for b in nearest.beliefs), rows)
+
+
+def counts_of_rows(
+    counts: Mapping[Clique, Array], weighted: MarkovRandomField, model: MarkovRandomField
+) -> dict[Clique, Array]:
+    """Counts by weights as counts of rows: each cell times the ratio of two models, raked to the columns."""
+    found = {}
+    of_weights, of_all_rows = weighted.marginals(list(counts)), model.marginals(list(counts))
+    for clique, values in counts.items():
+        before, after = of_weights[clique], of_all_rows[clique]
+        ratio = np.divide(after, before, out=np.ones_like(after), where=before > 0)
+        cells = values * ratio
+        for _ in range(_ROUNDS_OF_PAIRS):
+            for axis in range(cells.ndim):
+                gone = tuple(i for i in range(cells.ndim) if i != axis)
+                sums = cells.sum(axis=gone, keepdims=True)
+                wanted = after.sum(axis=gone, keepdims=True)
+                cells = cells * np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
+        found[clique] = cells
+    return found
 
 
 def _set(model: MarkovRandomField, beliefs: list[Array], marginal: PublicMarginal) -> float:

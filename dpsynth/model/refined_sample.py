@@ -12,9 +12,9 @@ forbidden, are as in the drawn table.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from math import pi, sqrt
+from math import inf, pi, sqrt
 
 import numpy as np
 
@@ -103,6 +103,18 @@ class Wanted:
             counts[clique] = posterior.median
             variances[clique] = max(posterior.variance, _LEAST_VARIANCE)
         return cls(pairs, counts, variances, values_of, model.total)
+
+    def beside(self, other: Wanted) -> Wanted:
+        """These marginals and others of the same columns; of two counts, the one with the smaller error."""
+        better = {
+            c for c in other.counts if c not in self.counts or other.variances[c] < self.variances.get(c, inf)
+        }
+        return replace(
+            self,
+            pairs=tuple(dict.fromkeys((*self.pairs, *other.pairs))),
+            counts={**self.counts, **{c: other.counts[c] for c in better}},
+            variances={**self.variances, **{c: other.variances[c] for c in better}},
+        )
 
     def counts_of_values(
         self, model: MarkovRandomField, asked: Iterable[Clique] = ()

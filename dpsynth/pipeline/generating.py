@@ -8,18 +8,20 @@ memory. Memory is that of two pieces, and of a table of one piece.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 
 import numpy as np
 
+from dpsynth.accounting.neighbours import whole_weight
 from dpsynth.bundle import Sources, StatisticTable, compute_statistics
 from dpsynth.bundle.row_files import SyntheticTable, TableWriter
 from dpsynth.bundle.row_source import Densities, RowSource
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
-from dpsynth.columns.measurement import ExactTotal, estimated_total, pooled_counts
+from dpsynth.columns.measurement import ExactTotal, Observation, estimated_total, pooled_counts
 from dpsynth.columns.rules import grids_of, zeros_of
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.model import (
@@ -29,10 +31,14 @@ from dpsynth.model import (
     MarkovRandomField,
     TableCounts,
     Wanted,
+    counts_of_rows,
     denoised_answers,
     estimate,
+    noisy_again,
+    of_rows,
     raked,
     refits,
+    row_counts,
     zeros_within,
 )
 from dpsynth.model.junction_tree import Zeros
@@ -90,7 +96,10 @@ def fit_model(compiled: CompiledSpec, layout: Layout, max_cells: int, measured: 
     excluded cells are repaired.
     """
     expansion, selection = measured.expansion, measured.selection
-    counts = [*expansion.sums, *denoised_answers(measured.fitted_to, measured.posteriors)]
+    counts = [
+        *(measured.weights or expansion).sums,
+        *denoised_answers(measured.fitted_to, measured.posteriors),
+    ]
     impossible = zeros_of(grids_of(compiled.rules, layout), expansion.compression.groups)
     capacity = max_cells - expansion.cells
     return estimate(
@@ -119,19 +128,25 @@ def spread_over_values(
     direct = unbiased or measured.direct(compiled.public_marginals)
     counts = pooled_counts((*answers.own, *answers.combined))
     densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
-    model = raked(expansion.model(fit.model), compiled.public_marginals)
+    model = raked(_of_values(measured, fit.model), compiled.public_marginals)
     names = expansion.names
 
     def named(clique: Clique) -> Clique:
         return tuple(names.get(c, c) for c in clique)
 
+    values_of = {groups: column for column, groups in names.items()}
+    asked_about = model if measured.weights is None else expansion.model(fit.model)
     wanted = Wanted.of(
-        model,
-        {groups: column for column, groups in names.items()},
+        asked_about,
+        values_of,
         {named(clique): posterior for clique, posterior in measured.posteriors.items()},
         [replace(m, clique=named(m.clique)) for m in measured.beside],
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
+    if measured.weights is not None:
+        counted = [replace(m, clique=named(m.clique)) for m in measured.counted]
+        wanted = replace(wanted, counts=counts_of_rows(wanted.counts, asked_about, model), total=model.total)
+        wanted = wanted.beside(Wanted.of(model, values_of, beside=counted))
     asked = [named(m.clique) for m in measured.fitted_to]
     joint = wanted.counts_of_values(model, asked)
     layout = layout.with_density(densities).with_joint_density(joint)
@@ -141,6 +156,30 @@ def spread_over_values(
     impossible = zeros_of(grids_of(compiled.rules, layout), expansion.compression.groups)
     zeros = {named(c): z for c, z in impossible.items()}
     return FittedModel(measured, layout, fit, model, wanted, zeros, densities, direct)
+
+
+def _of_values(measured: Measured, of_groups: MarkovRandomField) -> MarkovRandomField:
+    """The model of rows and values that follows from one of groups, of rows or of weights."""
+    expansion, weights = measured.expansion, measured.weights
+    if weights is None:
+        return expansion.model(of_groups)
+    rows = estimated_total(measured.answers.own)
+    counted = (*expansion.sums, *_with_surplus(measured, expansion.summed(measured.surplus), of_groups))
+    known = of_rows(of_groups, row_counts(counted, of_groups, rows), rows)
+    return replace(expansion, singles=(*expansion.singles, *weights.singles)).model(known)
+
+
+def _with_surplus(
+    measured: Measured, surplus: Sequence[Observation], model: MarkovRandomField
+) -> Iterator[Observation]:
+    """Counts of rows of single columns: those by surplus, and (k + 1)/2 persons by a model of weights."""
+    for m in surplus:
+        total = next(w for w in measured.by_weights if w.clique == () and w.drawn is not None)
+        assert total.drawn is not None
+        bound = total.whole // whole_weight(1)
+        middle = (bound + 1) / 2 * max(float(total.drawn.values) / total.whole, 1.0)
+        shares = model.marginal(m.clique) / model.total
+        yield replace(m, values=np.rint(m.values + middle * shares).astype(np.int64))
 
 
 def row_source(compiled: CompiledSpec, fitted: FittedModel) -> RowSource:
@@ -172,9 +211,7 @@ def tabulate(
     modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
     cliques = [clique for r in modelled for clique in r.cliques if not direct.covers(clique)]
     unexamined = any(frozenset(clique) not in distances for clique in cliques)
-    replicates = (
-        refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if unexamined else ()
-    )
+    replicates = _refits(fitted, rng) if unexamined else ()
     sources = Sources(
         fitted.layout.columns,
         direct,
@@ -190,6 +227,26 @@ def tabulate(
     return compute_statistics(requests, sources)
 
 
+def _refits(fitted: FittedModel, rng: np.random.Generator) -> tuple[MarkovRandomField, ...]:
+    """Models of values that are fitted to fresh noise; see ``refits``."""
+    measured = fitted.measured
+    weights = measured.weights or measured.expansion
+    found = refits(fitted.fit, measured.fitted_to, REPLICATES, rng, weights)
+    if measured.weights is None:
+        return found
+
+    def raked_again(model: MarkovRandomField) -> MarkovRandomField:
+        again = [noisy_again(fitted.model, m, rng) for m in measured.expansion.singles]
+        rows = estimated_total(again)
+        apart = [
+            replace(m, values=np.rint(rng.normal(0, m.stddev, m.values.shape))) for m in measured.surplus
+        ]
+        counted = (*again, *_with_surplus(measured, apart, model))
+        return of_rows(model, row_counts(counted, model, rows), rows)
+
+    return tuple(map(raked_again, found))
+
+
 def sampled_units(spec: Spec) -> SampledUnits | None:
     """The sample that all answers are about; None if they are about all units."""
     sampling = spec.privacy.sampling
@@ -199,7 +256,10 @@ def sampled_units(spec: Spec) -> SampledUnits | None:
 def _modelled(
     compiled: CompiledSpec, fitted: FittedModel, rng: np.random.Generator
 ) -> MarkovRandomField | TableCounts:
-    if not fitted.measured.beside:
+    measured, tree = fitted.measured, fitted.model.tree
+    names = measured.expansion.names
+    outside = (m for m in measured.counted if tree.home([names.get(c, c) for c in m.clique]) is None)
+    if not measured.beside and next(outside, None) is None:
         return fitted.model
     rows = max(round(fitted.model.total), LEAST_ROWS)
     return TableCounts(

@@ -32,6 +32,7 @@ from dpsynth.columns.measurement import (
     PublicCounts,
     PublicMarginals,
     UnitsByRows,
+    WeightedCounts,
     estimated_total,
 )
 from dpsynth.columns.rules import refuse_unobeyed
@@ -48,6 +49,7 @@ from dpsynth.model.reused_answers import MOST_BEFORE, ReusedAnswers, discounted,
 from dpsynth.pipeline.earlier_releases import Reused, answers_of, weighted_evidence
 from dpsynth.pipeline.inputs import Inputs, cells_of
 from dpsynth.pipeline.release_run import ReleaseRun
+from dpsynth.pipeline.weighing import OF_A_PAIR, OF_PAIRS, OF_SURPLUS, OF_WEIGHTS, WeighedDoor, weighed
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.strategy.discovery import contribution_bound, discover, noise_per_row
@@ -145,11 +147,20 @@ class Measured:
 
     Attributes:
         expansion: the map between values and the groups that were measured; it has all one-way counts.
+        weights: the same map with one-way counts by weights, which the model is fitted to; None where it is
+            fitted to counts of rows.
+        counted: pairs that were counted as rows beside a strategy that was asked by weights.
+        by_weights: the number of persons and the single columns, by weights; as in ``weights``.
+        surplus: the single columns by surplus.
     """
 
     answers: Answers
     expansion: Expansion
     selection: Selection
+    weights: Expansion | None = None
+    counted: tuple[Measurement, ...] = ()
+    by_weights: tuple[WeightedCounts, ...] = ()
+    surplus: tuple[WeightedCounts, ...] = ()
 
     @classmethod
     def of(cls, answers: Answers, expansion: Expansion, selection: Selection) -> Measured:
@@ -161,7 +172,7 @@ class Measured:
     @property
     def joint(self) -> list[Measurement]:
         """Answers of the release about several columns together, over groups."""
-        return [m for m in self.selection.answers if m is not None]
+        return [*(m for m in self.selection.answers if m is not None), *self.counted]
 
     @property
     def beside(self) -> list[Measurement]:
@@ -181,7 +192,8 @@ class Measured:
             # Public shares were made counts by the estimated number of rows, which they don't measure.
             one_way = tuple(m for m in one_way if not public.columns & set(m.clique))
             joint = ()
-        own = replace(self.expansion, singles=one_way).direct(self.joint)
+        counts = (m for m in self.joint if not isinstance(m, WeightedCounts))
+        own = replace(self.expansion, singles=one_way).direct(counts)
         return LeastSquares(
             domain, (*own, *joint, *answers.evidence.direct(), *answers.tiers.evidence(domain).direct())
         )
@@ -191,7 +203,8 @@ class Measured:
         """Posteriors of the cliques that the model is fitted to, over groups."""
         if not self.fitted_to:
             return {}
-        return posteriors(self.fitted_to, estimate(self.expansion.coarse, self.expansion.sums).model)
+        of_one = self.weights or self.expansion
+        return posteriors(self.fitted_to, estimate(of_one.coarse, of_one.sums).model)
 
 
 class Workers(Protocol):
@@ -467,6 +480,17 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
 
 def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:
     """The strategy's choices, measured: marginals over groups, or over values in columns without groups."""
+    if stage.plan.weighs:
+        persons, door = weighed(
+            stage.curator, stage.plan.neighbours.max_rows, answers.rows, len(stage.domain.columns)
+        )
+        if door is not None:
+            return _by_weights(inputs, stage, answers, expansion, persons, door)
+        return replace(_by_rows(inputs, stage, answers, expansion), by_weights=persons)
+    return _by_rows(inputs, stage, answers, expansion)
+
+
+def _by_rows(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:
     compression, capacity = expansion.compression, stage.plan.max_cells - expansion.cells
     independent = estimate(expansion.coarse, expansion.sums)
     problem = _problem(inputs, stage, answers, expansion, independent)
@@ -482,6 +506,44 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
     selection = replace(selection, earlier=discounted(earlier, measured), public=cliques)
     return Measured.of(answers, expansion, selection)
+
+
+def _by_weights(
+    inputs: Inputs,
+    stage: Stage,
+    answers: Answers,
+    expansion: Expansion,
+    persons: tuple[WeightedCounts, ...],
+    door: WeighedDoor,
+) -> Measured:
+    plan, curator, compression = stage.plan, stage.curator, expansion.compression
+    rest, columns = curator.remaining, [(c,) for c in expansion.domain.columns]
+    parts = [plan.one_way.get(c, Fraction(1)) for c in columns]
+    by_weights = (*persons, *_weighted(door.marginals(columns, rest * OF_WEIGHTS, parts)))
+    surplus = door.surplus(list(plan.one_way), rest * OF_SURPLUS, list(plan.one_way.values()))
+    pairs = curator.grouped(compression) if compression.groups else curator
+    published = {frozenset(request.columns) for request in inputs.spec.publish.statistics}
+    asked = [pair for pair in plan.wanted if frozenset(pair) in published]
+    price = rest * min(OF_A_PAIR * len(asked), OF_PAIRS)
+    counted = tuple(m for m in pairs.marginals(asked, price) if m is not None)
+    weights = replace(expansion, singles=by_weights)
+    independent = estimate(weights.coarse, weights.sums)
+    wanted = tuple(pair for pair in plan.wanted if pair not in asked)
+    problem = replace(_problem(inputs, stage, answers, weights, independent), wanted=wanted)
+    selection = inputs.strategy.select(door.grouped(compression), problem)
+    by_weights = (*by_weights, *_weighted(selection.singles))
+    weights = replace(weights, singles=by_weights)
+    measured = Measured.of(answers, expansion, replace(selection, singles=()))
+    return replace(measured, weights=weights, counted=counted, by_weights=by_weights, surplus=surplus)
+
+
+def _weighted(answers: Sequence[Measurement | None]) -> tuple[WeightedCounts, ...]:
+    found = tuple(m for m in answers if isinstance(m, WeightedCounts))
+    if len(found) < len(answers):
+        raise BudgetRefused(
+            "Interruptions used up the budget of this release before its columns were measured."
+        )
+    return found
 
 
 def _measured_again(

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, get_args
 
 import pyarrow as pa
 
 from dpsynth.accounting import events
 from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.neighbours import Weighting
 from dpsynth.bundle import Publication, StatisticTable, commit, write_public
 from dpsynth.bundle.publication import BundleAudience, Views
 from dpsynth.bundle.row_files import SyntheticTable
@@ -137,6 +138,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         sampled=sampled_units(inputs.spec),
         audience=audience if audience.name else None,
+        weights=(*measured.by_weights, *measured.surplus),
     )
 
 
@@ -183,6 +185,7 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
     assert isinstance(question, dict)
     recorded = events.to_json(event)  # type: ignore[arg-type]
     candidates = question.get("candidates")
+    asked = question["ask"] if question.get("columns") != [] else "count"
     bounds = {
         "l1": "L1 {}",
         "l2_squared": "squared L2 {}",
@@ -191,7 +194,7 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
     }
     sensitivity = next(text.format(recorded[key]) for key, text in bounds.items() if key in recorded)
     return {
-        "question": question["ask"] if question.get("columns") != [] else "count",
+        "question": next((f"{asked} by {way}" for way in get_args(Weighting) if way in question), asked),
         "columns": [question["column"]] if "column" in question else question.get("columns"),
         "merged_values": "grouping" in question,
         "candidates": candidates["number"] if isinstance(candidates, dict) else None,

@@ -221,6 +221,8 @@ class Plan:
         sampling: the sample of units that is asked; None if all are.
         one_way: the weights by which the single columns that are asked for share their step.
         cost: the cost of all tiers, which a ledger reserves.
+        weighs: true if the strategy is asked by weights, should noisy numbers of rows and persons say that
+            these pay. Its noise is then at most that of the forecast.
     """
 
     neighbours: Neighbours
@@ -251,6 +253,7 @@ class Plan:
     cost: Cost
     before: Plan | None = None
     sampling: Sampling | None = None
+    weighs: bool = False
 
     @property
     def first(self) -> Plan:
@@ -304,6 +307,7 @@ class Plan:
             "noise": noise_named(self.noise).mechanism,
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
+            **({"by_weights_if_they_pay": True} if self.weighs else {}),
             "contribution_bound_share": float(self.bound_price / self.budget) if self.bound_price else None,
             "searches": [
                 {"column": s.column, "find": s.find, "share": float(s.price / self.budget)}
@@ -443,7 +447,19 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         ),
         before=before,
         sampling=sampling,
+        weighs=outlined.by_weights and outlined.cliques > 0 and near.max_rows > 1 and _rows_alone(compiled),
     )
+
+
+def _rows_alone(compiled: CompiledSpec) -> bool:
+    """True if no answers about rows meet those of the strategy, with which weights can't be compared.
+
+    Such answers are those that it begins with, and those of later tiers and releases that go on from its own.
+    """
+    spec = compiled.spec
+    reused = spec.reuse.same_period or spec.reuse.earlier_periods or spec.public_table is not None
+    joint = any(len(m.clique) > 1 for m in compiled.public_marginals.marginals)
+    return len(spec.promises) == 1 and not (reused or joint)
 
 
 def _epsilon_of(promise: Promise) -> str:

@@ -164,6 +164,7 @@ class StrategyOutline:
         cells: largest number of cells of the model, before the bound of the plan.
         distance_share: the part of the structure step's budget for noisy distances, if the strategy asks
             for choices too.
+        by_weights: true if it may be asked by weights, where persons have several rows.
     """
 
     rounds: int
@@ -173,6 +174,7 @@ class StrategyOutline:
     cells: int
     shares: Shares
     distance_share: Fraction = Fraction(1, 2)
+    by_weights: bool = False
 
 
 class Outline(Protocol):

@@ -220,6 +220,7 @@ class Auto:
             cells=most_cells(sizes.values()),
             shares=_shares(sizes, measure),
             distance_share=TOLD * (1 - LATER) + LATER if later else TOLD,
+            by_weights=True,
         )
 
     def select(self, door: Door, problem: Problem) -> Selection:

@@ -229,6 +229,68 @@ FAULTS: tuple[Fault, ...] = (
         "curator/test_verbs.py::test_each_verb_is_charged_before_it_is_drawn",
     ),
     _fault(
+        "weights with the noise of rows",
+        "A person moves a sum of weights by 32 times what noise is made for.",
+        "Neighbours.weighted",
+        "replace(self, max_rows=whole_weight(self.max_rows))",
+        "self",
+        "guarantee/test_weights.py::"
+        "test_no_neighbour_moves_an_answer_by_weights_further_than_declared_and_some_move_it_so_far",
+    ),
+    _fault(
+        "weights with seven tenths of their noise",
+        "Answers by weights tell twice what is charged.",
+        "Curator.weighted",
+        "near.weighted if",
+        "replace(near, max_rows=22 * near.max_rows) if",
+        "guarantee/test_weights.py::"
+        "test_no_neighbour_moves_an_answer_by_weights_further_than_declared_and_some_move_it_so_far",
+    ),
+    _fault(
+        "weights rounded up",
+        "The rows of a person weigh more than a whole weight together.",
+        "PrivateTable.weighted",
+        "whole_weight(self.bound) // np.maximum(rows, 1)",
+        "-(-whole_weight(self.bound) // np.maximum(rows, 1))",
+        "guarantee/test_weights.py::"
+        "test_the_rows_of_a_person_weigh_as_much_as_those_of_another_but_for_rounding",
+    ),
+    _fault(
+        "surplus of exchanged persons as counts",
+        "One person may take off what the other adds, and noise is made for a move from cell to cell.",
+        "Neighbours.surplus",
+        'replace(self, relation="add_remove", max_rows=max(twice * most, 1))',
+        "replace(self, max_rows=max(most, 1))",
+        "guarantee/test_weights.py::"
+        "test_no_neighbour_moves_a_count_by_surplus_further_than_declared_and_some_move_it_so_far",
+    ),
+    _fault(
+        "answers by weights beside the journal",
+        "They are neither charged nor recorded.",
+        "Curator._ask",
+        "question = {**question, self._weighting: self._terms.neighbours.max_rows}",
+        "return draw(exact())",
+        "guarantee/test_weights.py::test_weights_spend_the_same_budget_as_rows_and_end_with_it",
+    ),
+    _fault(
+        "questions by weights that look like those of rows",
+        "A resumed release takes one's answer for the other's.",
+        "Curator._ask",
+        "{**question, self._weighting: self._terms.neighbours.max_rows}",
+        "question",
+        "guarantee/test_weights.py::"
+        "test_a_question_by_weights_is_charged_for_a_whole_weight_and_says_that_it_is_of_weights",
+    ),
+    _fault(
+        "marginals of weights read as counts",
+        "Tables and later releases take units of weight for rows.",
+        "_answered",
+        '"whole_weight" in described',
+        '"whole weight" in described',
+        "release/test_weights.py::"
+        "test_a_stranger_verifies_the_bundle_whose_marginals_of_weights_are_no_counts",
+    ),
+    _fault(
         "sums that move as counts do, in squared L2",
         "An exchanged row may move one sum by twice its limit, and noise is made for two moves by it.",
         "Calibration.sums",
@@ -730,8 +792,8 @@ FAULTS: tuple[Fault, ...] = (
         "evidence published as measurements",
         "Answers of earlier releases stand among those of this one, and count twice in the next.",
         "Measured.joint",
-        "return [m for m in self.selection.answers if m is not None]",
-        "return [*(m for m in self.selection.answers if m is not None), *self.selection.earlier]",
+        "*self.counted]",
+        "*self.counted, *self.selection.earlier]",
         "release/test_reuse.py::test_no_answer_of_an_earlier_release_is_handed_on_as_one_of_its_own",
     ),
     _fault(

@@ -377,8 +377,8 @@ LARGE: tuple[Fault, ...] = (
         "counts kept in a byte",
         "The 256th row of a cell takes its count to 0.",
         "ExactCounts._type",
-        "return np.min_scalar_type(self.table.rows)",
-        "return np.min_scalar_type(min(self.table.rows, 255))",
+        "return np.min_scalar_type(self.table.largest)",
+        "return np.min_scalar_type(min(self.table.largest, 255))",
         f"{_MANY}test_one_row_after_many_moves_each_answer_by_itself",
     ),
     _fault(

@@ -80,7 +80,17 @@ if TYPE_CHECKING:
 
 MEASUREMENTS = "measurements.parquet"
 
-_FILES = {"marginal": MEASUREMENTS, "count": MEASUREMENTS, "sums": SUMS, "finer counts": FINER}
+_WEIGHTS = "weights"
+
+_FILES = {
+    "marginal": MEASUREMENTS,
+    "count": MEASUREMENTS,
+    "marginal by weights": _WEIGHTS,
+    "count by weights": _WEIGHTS,
+    "marginal by surplus": _WEIGHTS,
+    "sums": SUMS,
+    "finer counts": FINER,
+}
 """The file with the answers to each kind of question."""
 
 _SAME_LOSS = 1e-9
@@ -185,6 +195,7 @@ def _uncharged(bundle: OpenedBundle, mechanisms: Sequence[Mechanism]) -> Iterato
     )
     answers = (*bundle.answers.singles, *bundle.answers.answers)
     given = [(MEASUREMENTS, MEASUREMENTS, a.clique, a.noise, a.scale) for a in answers if a.noise != "none"]
+    given += [(MEASUREMENTS, _WEIGHTS, a.clique, a.noise, a.scale) for a in bundle.answers.weights]
     for file, earlier in bundle.earlier_answers:
         given += [(file, MEASUREMENTS, a.clique, a.noise, a.scale) for a in earlier.answers]
     given += [(SUMS, SUMS, s.clique, s.noise, s.scale) for s in bundle.sums]
@@ -314,7 +325,8 @@ def _basis(bundle: OpenedBundle, examined: Mapping[Clique, str]) -> Basis:
         if basis == "measured" and any(columns.issuperset(clique) for columns in earlier)
     ]
     stated = bundle.facts.relations
-    return Basis([*(a.clique for a in bundle.answers.answers), *held], stated.public, stated.earlier)
+    answers = (*bundle.answers.answers, *(a for a in bundle.answers.weights if a.clique))
+    return Basis([*(a.clique for a in answers), *held], stated.public, stated.earlier)
 
 
 def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:
@@ -417,9 +429,8 @@ def _text_of(asked: Mapping[str, Any] | None) -> str:
 def _in_the_tree(bundle: OpenedBundle) -> bool:
     names = {column: groups for groups, column in bundle.rows.wanted.values_of.items()}
     tree = bundle.model.tree
-    return all(
-        tree.home([names.get(c, c) for c in answer.clique]) is not None for answer in bundle.answers.answers
-    )
+    answers = (*bundle.answers.answers, *bundle.answers.weights)
+    return all(tree.home([names.get(c, c) for c in answer.clique]) is not None for answer in answers)
 
 
 def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:

@@ -31,7 +31,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.neighbours import Neighbours, Weighting
 from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Compression, Domain
@@ -44,7 +44,7 @@ from dpsynth.curator.rows.cell_texts import Batch
 from dpsynth.curator.rows.coded_columns import Room
 from dpsynth.curator.rows.database_table import DatabaseTable
 from dpsynth.curator.rows.files import read_cells, read_row_groups, row_groups
-from dpsynth.curator.table import PrivateTable, TextCounts
+from dpsynth.curator.table import PrivateTable, TextCounts, largest
 from dpsynth.curator.units import UnitSample
 
 
@@ -278,6 +278,7 @@ class PartitionedTable:
         texts_kept: see ``Engine``.
         summed: names of the columns that are summed.
         compression: the groups in place of values; None without any.
+        weighting: the way in which rows count; None: once each.
     """
 
     domain: Domain
@@ -286,6 +287,7 @@ class PartitionedTable:
     texts_kept: frozenset[str]
     summed: frozenset[str]
     compression: Compression | None = None
+    weighting: Weighting | None = None
 
     @property
     def numbers_kept(self) -> frozenset[str]:
@@ -296,9 +298,15 @@ class PartitionedTable:
         rows: int = self.workers.combined(attrgetter("rows"), sum, self.parts)
         return rows
 
+    @cached_property
+    def largest(self) -> int:
+        if self.weighting is None:
+            return self.rows
+        return largest(*self.workers.combined(partial(_times, of=self._coded), _times_added, self.parts))
+
     def counts_of(self, cliques: Sequence[Clique]) -> list[Counts]:
         """Exact marginals, each worker's added up. Private."""
-        figure = partial(_counts, cliques=tuple(cliques), compression=self.compression)
+        figure = partial(_counts, cliques=tuple(cliques), of=self._coded)
         return self.workers.combined(figure, _added_each, self.parts)
 
     def sums(self, column: str, by: Clique, centring: Centring) -> Counts:
@@ -311,7 +319,7 @@ class PartitionedTable:
 
     def parities(self, columns: Sequence[str], most: int) -> Counts:
         """Exact parities of sets of columns, each worker's added up. Private."""
-        figure = partial(_parities, columns=tuple(columns), most=most, compression=self.compression)
+        figure = partial(_parities, columns=tuple(columns), most=most, of=self._coded)
         return self.workers.combined(figure, _added, self.parts)
 
     def texts_of(self, column: str) -> TextCounts:
@@ -336,6 +344,20 @@ class PartitionedTable:
         domain = compression.coarse(self.domain)
         return replace(self, domain=domain, compression=compression)
 
+    def weighted(self, by: Weighting) -> PartitionedTable:
+        """The same rows, each counted as often as its weight or surplus says when rows are counted.
+
+        Raises:
+            ValueError: they count so already.
+        """
+        if self.weighting is not None:
+            raise ValueError("rows are weighted once")
+        return replace(self, weighting=by, texts_kept=frozenset(), summed=frozenset())
+
+    @property
+    def _coded(self) -> Callable[[PrivateTable], PrivateTable]:
+        return partial(_coded, compression=self.compression, weighting=self.weighting)
+
 
 def by_person(rows: LoadedRows, number: int) -> list[LoadedRows]:
     """Some rows by the parts that their persons belong to, each part in the order of the rows.
@@ -353,16 +375,29 @@ def by_person(rows: LoadedRows, number: int) -> list[LoadedRows]:
     return [replace(part, texts={name: t.trimmed for name, t in part.texts.items()}) for part in parts]
 
 
+def _coded(table: PrivateTable, compression: Compression | None, weighting: Weighting | None) -> PrivateTable:
+    table = table if weighting is None else table.weighted(weighting)
+    return table if compression is None else table.recoded(compression)
+
+
+def _times(table: PrivateTable, of: Callable[[PrivateTable], PrivateTable]) -> tuple[int, bool]:
+    return of(table).times_added
+
+
+def _times_added(parts: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
+    return sum(whole for whole, _ in parts), any(negative for _, negative in parts)
+
+
 def _counts(
-    table: PrivateTable, cliques: tuple[Clique, ...], compression: Compression | None
+    table: PrivateTable, cliques: tuple[Clique, ...], of: Callable[[PrivateTable], PrivateTable]
 ) -> list[Counts]:
-    return (table if compression is None else table.recoded(compression)).counts_of(cliques)
+    return of(table).counts_of(cliques)
 
 
 def _parities(
-    table: PrivateTable, columns: tuple[str, ...], most: int, compression: Compression | None
+    table: PrivateTable, columns: tuple[str, ...], most: int, of: Callable[[PrivateTable], PrivateTable]
 ) -> Counts:
-    return (table if compression is None else table.recoded(compression)).parities(columns, most)
+    return of(table).parities(columns, most)
 
 
 def _added(parts: Sequence[Counts]) -> Counts:

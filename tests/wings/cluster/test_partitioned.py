@@ -109,6 +109,12 @@ def test_all_figures_are_those_of_one_process(tmp_path: Path, near: Neighbours) 
     # Columns of two groups have parities too.
     groups = Compression({c: np.minimum(np.arange(size), 1) for c, size in here.domain.sizes.items()})
     same_figures(here.recoded(groups), there.recoded(groups))
+    if near.person is not None:
+        for by in ("weights", "surplus"):
+            one, many = here.weighted(by), there.weighted(by)
+            assert (one.largest < 0) == (by == "surplus")
+            same_figures(one, many)
+            same_figures(one.recoded(groups), many.recoded(groups))
 
 
 def test_a_sample_of_rows_has_the_same_rows_whatever_the_pieces(tmp_path: Path) -> None:
