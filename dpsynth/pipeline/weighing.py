@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,8 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Compression
 from dpsynth.columns.measurement import Estimates, ManyEstimates, Measurement, WeightedCounts
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
-from dpsynth.curator import Curator
-from dpsynth.curator.distances import FARTHEST
-from dpsynth.strategy.allocation import MEASURED_A_COLUMN
+from dpsynth.plan.questions import Door
+from dpsynth.strategy.allocation import FARTHEST, MEASURED_A_COLUMN
 
 LEAST_GAIN, OF_NOISE = 1.2, 35.0
 """Rows of noise for each row of a person, k/m, from which weights pay for the single columns asked twice, and
@@ -49,6 +49,14 @@ OF_WEIGHTS, OF_SURPLUS = Fraction(2, 100), Fraction(10, 100)
 """The parts for the single columns by weights, and by surplus."""
 OF_A_PAIR, OF_PAIRS = Fraction(1, 20), Fraction(1, 4)
 """The part for a pair that a statistic asks for, counted as rows, and the largest for all of these."""
+
+
+class RowsDoor(Door, Protocol):
+    """A curator of rows of persons, and its twins."""
+
+    def weighted(self, by: Weighting = "weights") -> RowsDoor: ...
+
+    def grouped(self, compression: Compression) -> RowsDoor: ...
 
 
 @dataclass(frozen=True)
@@ -81,8 +89,8 @@ class WeighedDoor:
         unit: the rows that a unit of weight stands for.
     """
 
-    curator: Curator
-    rows: Curator
+    curator: RowsDoor
+    rows: RowsDoor
     whole: int
     unit: float
 
@@ -193,7 +201,7 @@ def _of_rows() -> ValueError:
 
 
 def weighed(
-    curator: Curator, max_rows: int, rows: float, columns: int
+    curator: RowsDoor, max_rows: int, rows: float, columns: int
 ) -> tuple[tuple[WeightedCounts, ...], WeighedDoor | None]:
     """The whole weight of all persons, and the door to rows that count by weights, if they pay by it.
 

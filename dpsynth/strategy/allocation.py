@@ -183,7 +183,7 @@ def measure_all(
     return Selection((*measured[0], *cliques), (*measured[1], *answers))
 
 
-_FARTHEST = 1 << 40
+FARTHEST = 1 << 40
 """The largest penalty in rows. A door takes no larger one, and a larger one could not matter."""
 
 
@@ -206,4 +206,4 @@ def whole_weights(weights: Sequence[float] | NDArray[np.float64]) -> list[int]:
 
 def penalty(error: float, cells: int) -> int:
     """The expected L1 error, in whole rows, of a marginal whose cells have this error each."""
-    return round(min(error * cells, _FARTHEST))
+    return round(min(error * cells, FARTHEST))
