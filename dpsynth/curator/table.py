@@ -83,7 +83,7 @@ def counted(
     domain: Domain,
     rows: int,
     cliques: Sequence[Clique],
-    times: NDArray[np.int64] | None = None,
+    times: NDArray[np.signedinteger] | None = None,
 ) -> list[Counts]:
     """Exact marginals of cliques, int64 of shape ``domain.shape(clique)``, in their order. Private.
 
@@ -325,7 +325,7 @@ class PrivateTable:
     groups: Mapping[str, NDArray[np.unsignedinteger]] = field(default_factory=dict)
     of_each: NDArray[np.unsignedinteger] | None = None
     bound: int = 1
-    times: NDArray[np.int64] | None = None
+    times: NDArray[np.signedinteger] | None = None
     room: Room = ALL_IN_MEMORY
 
     @property
@@ -466,8 +466,9 @@ class PrivateTable:
         """
         if self.of_each is None or self.times is not None:
             raise ValueError("only rows of persons have weights, and these count once")
-        rows = self.of_each.astype(np.int64)
-        times = whole_weight(self.bound) // np.maximum(rows, 1)
+        whole = whole_weight(self.bound)
+        rows = self.of_each.astype(np.int32 if whole * self.bound < 1 << 31 else np.int64)
+        times = whole // np.maximum(rows, 1)
         if by == "surplus":
             times *= 2 * rows - self.bound - 1
         return replace(self, times=times, texts={}, steps={}, summed=frozenset())

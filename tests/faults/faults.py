@@ -250,8 +250,8 @@ FAULTS: tuple[Fault, ...] = (
         "weights rounded up",
         "The rows of a person weigh more than a whole weight together.",
         "PrivateTable.weighted",
-        "whole_weight(self.bound) // np.maximum(rows, 1)",
-        "-(-whole_weight(self.bound) // np.maximum(rows, 1))",
+        "whole // np.maximum(rows, 1)",
+        "-(-whole // np.maximum(rows, 1))",
         "guarantee/test_weights.py::"
         "test_the_rows_of_a_person_weigh_as_much_as_those_of_another_but_for_rounding",
     ),

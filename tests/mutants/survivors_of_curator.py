@@ -13,7 +13,6 @@ from tests.mutants.reasons import (
     NOTHING_ASKED,
     OF_REPR,
     ONE_LENGTH,
-    ROOM,
     SECONDS,
     SPEED,
     STRICT,
@@ -162,8 +161,6 @@ ONE_BY_ONE: dict[tuple[str, str, int], str] = {
     ("_counted", "piece.prepare(cliques) -> pass", 0): SPEED,
     ("DistanceQuestions.choose_in_turn", "most <= 0 or not candidates ->", 0): NOTHING_ASKED,
     ("DistanceQuestions.choose_in_turn", "most <= 0 -> most < 0", 0): NOTHING_ASKED,
-    ("_LARGEST_CELL", "1 -> 2", 0): ROOM,
-    ("_LARGEST_CELL", "36 -> 37", 0): ROOM,
     ("Distances.of", "for c in dict.fromkeys(candidates) if c not", 0): SPEED,
     ("Distances.of", "self._counts.prepare(missing) -> pass", 0): SPEED,
     (
