@@ -80,7 +80,7 @@ class InWeights:
 
 @dataclass(frozen=True, repr=False)
 class WeighedDoor:
-    """A strategy's door to rows that count by weights, in units of rows; its single columns are rows.
+    """A strategy's door to rows that count by weights, in units of rows.
 
     Attributes:
         curator: of rows that count by weights (``Curator.weighted``).
