@@ -54,11 +54,12 @@ class OneShot:
     ) -> StrategyOutline:
         """One question about all distances, or some choices; about as many cliques as choices."""
         columns, most = len(sizes), most_cells(sizes.values())
-        cliques = len(wanted) + _CHOICES_A_COLUMN * columns if columns > 1 else 0
-        if noise_named(noise).by_l2:
-            asked = _asked(Workload(tuple(sizes)))
-            return StrategyOutline(1, 0, len(asked), cliques, most, _SHARES)
-        choices = min(_CHOICES_A_COLUMN * columns, comb(columns, 2))
+        by_distances = noise_named(noise).by_l2
+        asked = len(_asked(Workload(tuple(sizes)))) if by_distances else comb(columns, 2)
+        choices = min(_CHOICES_A_COLUMN * columns, asked)
+        cliques = max(len(wanted), min(len(wanted) + choices, asked))
+        if by_distances:
+            return StrategyOutline(1, 0, asked, cliques, most, _SHARES)
         return StrategyOutline(1, choices, 0, cliques, most, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dpsynth.model.denoising import denoised, independent, normal_shares
+from dpsynth.model.denoising import denoised, independent, normal_shares, with_trends
 
 SIGMA = 40.0
 
@@ -77,6 +77,59 @@ def test_counts_far_from_all_others_are_taken_for_noise_where_the_cells_are_in_o
         assert l1(ordered, truth) < l1(other, truth[mixed])
     kept = np.sum(list(far.values()), axis=0)
     assert kept[0] < kept[1] / 2
+
+
+def correlation(counts):
+    shares = np.maximum(counts, 0) / np.maximum(counts, 0).sum()
+    margins = shares.sum(axis=1), shares.sum(axis=0)
+    ranks = [np.cumsum(s) - s / 2 - 0.5 for s in margins]
+    spread = np.sqrt(np.prod([r**2 @ s for r, s in zip(ranks, margins, strict=True)]))
+    return ranks[0] @ shares @ ranks[1] / spread
+
+
+def leaning(rng):
+    """Two columns of 25 ranks each with a correlation of .3, of which no cell says much."""
+    normal = rng.multivariate_normal([0, 0], [[1, 0.3], [0.3, 1]], 20_000)
+    ranks = normal.argsort(axis=0).argsort(axis=0) * 25 // 20_000
+    return np.histogram2d(*ranks.T, bins=(25, 25))[0]
+
+
+def test_a_trend_that_no_cell_shows_is_kept(monkeypatch):
+    """Planted: without trends half of the correlation is gone with the noise of the cells."""
+    kept = []
+    for planted in (False, True):
+        if planted:
+            monkeypatch.setattr(
+                "dpsynth.model.denoising.with_trends", lambda noisy, variance, estimate: estimate
+            )
+        rng = np.random.default_rng(4)
+        truth = leaning(rng)
+        noisy = truth + rng.normal(0, SIGMA / 2, truth.shape)
+        found = denoised(noisy, (SIGMA / 2) ** 2, independent(truth))
+        kept.append((correlation(found.median) / correlation(truth), l1(found.median, truth)))
+    assert 0.8 < kept[0][0] < 1.25
+    assert kept[1][0] < 0.6
+    assert kept[0][1] < 0.7 * kept[1][1]
+
+
+def test_an_answer_without_a_trend_leaves_the_estimate_as_it_is():
+    rng = np.random.default_rng(5)
+    truth = independent(leaning(rng))
+    noisy = truth + rng.normal(0, SIGMA, truth.shape)
+    assert l1(with_trends(noisy, SIGMA**2, truth), truth) < 0.02 * truth.sum()
+    precise = with_trends(truth, 1e-4, truth)
+    np.testing.assert_array_equal(precise, truth)
+
+
+def test_trends_of_three_columns_are_those_of_pairs_and_of_all_three():
+    values = np.arange(6) / 5 - 0.5
+    three = np.einsum("i,j,k->ijk", values, values, values)
+    pair = np.broadcast_to(np.multiply.outer(values, values)[:, :, None], (6, 6, 6))
+    estimate = np.full((6, 6, 6), 100.0)
+    for deviation in (8 * three, 4 * pair):
+        truth = estimate * (1 + deviation)
+        noisy = truth + np.random.default_rng(6).normal(0, SIGMA, truth.shape)
+        assert l1(with_trends(noisy, SIGMA**2, estimate), truth) < 0.5 * l1(estimate, truth)
 
 
 def test_normal_shares_are_those_of_the_normal_distribution():

@@ -66,7 +66,12 @@ def init(
         print_yaml(starter_text(draft, name, None, command))
         return
     print(write_starter(draft, target, command))
-    print(f"Now go through the list under review at the end of {target}.", file=sys.stderr)
+    after = f"dpsynth check {shlex.quote(str(target))}"
+    print(
+        f"Now go through the list under review at the end of {target}. Then run {after}. It shows how cells "
+        "are read, and proposes rules for constraints. Synthetic rows keep only those that the config has.",
+        file=sys.stderr,
+    )
 
 
 def example(

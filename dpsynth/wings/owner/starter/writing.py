@@ -107,8 +107,9 @@ _WHAT_TO_DO = (
 )
 
 _AFTER_A_LOOK = (
-    "Go through the list under review, at the end. The kinds of columns are listed in docs/columns.md, what "
-    "is found with a part of the budget in docs/finding.md."
+    "Go through the list under review, at the end. Then run dpsynth check. It proposes rules of columns, "
+    "and synthetic rows keep only those that stand under constraints. The kinds of columns are listed in "
+    "docs/columns.md, what is found with a part of the budget in docs/finding.md."
 )
 
 EXAMPLES = {
