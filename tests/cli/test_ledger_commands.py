@@ -286,7 +286,7 @@ def test_a_stranger_recomputes_the_chain_from_an_export_with_ten_lines(here: Her
 
 def test_the_docs_name_every_command_and_options_that_there_are(here: Here) -> None:
     named = re.findall(r"dpsynth ledger ([a-z]+)((?: [^`\n]*)?)", DOCS.read_text(encoding="utf-8"))
-    known = {"show", "report", "cap", "abandon", "verify", "head", "export", "unit"}
+    known = {"show", "report", "cap", "abandon", "verify", "head", "export", "unit", "policy"}
     assert {command for command, _ in named} == known
     for command, rest in named:
         helped = here.call(command, "--help").out

@@ -93,7 +93,7 @@ def test_a_replace_one_sensitivity_taken_from_add_remove_is_caught(tmp_path, mon
 def test_missing_contribution_bounding_is_caught(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(loaded_rows, "rows_kept", lambda persons, k, key: np.ones(len(persons), bool))
     # The table's own check of the bound is blinded.
-    monkeypatch.setattr(loaded_rows, "rows_of_persons", lambda persons: np.array([1]))
+    monkeypatch.setattr(loaded_rows, "rows_of_each", lambda persons: np.ones(len(persons), np.int64))
     assert finds(tmp_path, "add_remove", "person", "gaussian")
 
 

@@ -276,10 +276,10 @@ def test_verdicts_by_exact_counts_would_be_seen(monkeypatch: pytest.MonkeyPatch,
         curators.append(stage.curator)
         return stage
 
-    def nosy(inputs, fitted, table, exam=None, cut=None):
+    def nosy(inputs, fitted, table, exam=None, cut=None, statistics=()):
         counts = curators[-1]._counts
         exact = {name: (counts.of((name,)), stddev) for name, (_, stddev) in fitted.densities.items()}
-        return sound(inputs, replace(fitted, densities=exact), table, exam, cut)
+        return sound(inputs, replace(fitted, densities=exact), table, exam, cut, statistics)
 
     monkeypatch.setattr("dpsynth.pipeline.spine.judge", nosy)
     monkeypatch.setattr(pipeline.run, "__kwdefaults__", {**pipeline.run.__kwdefaults__, "door": opened})
