@@ -206,7 +206,7 @@ def test_a_release_that_is_running_cannot_be_resumed_beside_itself(
         [
             {"privacy": {"epsilon": 0.5}},
             {"privacy": {"neighbours": "replace_one"}},
-            {"columns": {"income": {"bins": 5}}},
+            {"columns": {"income": {"bins": [0, 50, 100]}}},
             {"columns": {"sex": None}},
             {"structure": {"method": "independent"}},
         ],
