@@ -55,6 +55,8 @@ TELLING = 12
 TREE_COUNTS = 3.0
 """Factor on the weight of the tree's cliques when measured again: each improves all pairs related through
 it."""
+NOTHING = 1 / 1000
+"""Cliques with less than this part of an even share are not measured again."""
 TRIPLES = Fraction(3, 10)
 """Share of the remaining budget for triples, and for measuring again."""
 TRIPLE_COUNTS = 0.5
@@ -68,8 +70,8 @@ SMALL_CAUTION = 3.0
 """As CAUTION, for small triples: they are many, and few of them tell more than their pairs do."""
 LARGER_OF = 180
 """Triples are looked for in tables of at most so many columns. With more, it takes longer than all else."""
-TRIPLE_CELLS = 20_000
-"""Largest number of cells of a triple."""
+SMALL_CELLS, LARGER_CELLS = range(1, MOST_CELLS + 1), range(MOST_CELLS + 1, 20_001)
+"""Numbers of cells of small and of larger triples."""
 
 
 def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
@@ -90,9 +92,14 @@ def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> 
 
 
 def triples_would_tell(door: Door, problem: Problem) -> bool:
-    """True if noisy distances would tell which small triples depend in a way that shows in no pair."""
-    small = _small_triples(problem)
-    return bool(small) and _tell(door, problem, len(small))
+    """True if noisy distances would tell which triples depend in a way that shows in no pair.
+
+    They are the small ones, or all where there is none and all are asked about.
+    """
+    asked = len(_triples(problem, SMALL_OF, SMALL_CELLS))
+    if not asked and comb(len(problem.domain.columns), 3) <= MOST_TRIPLES:
+        asked = len(_triples(problem, LARGER_OF, LARGER_CELLS))
+    return asked > 0 and _tell(door, problem, asked)
 
 
 def _tell(door: Door, problem: Problem, asked: int) -> bool:
@@ -184,7 +191,7 @@ def with_pairs_beside(
         np.asarray(noisy[at] - CAUTION * spread, dtype=np.float64),
         np.array([weights[c] for c in beside], dtype=np.float64),
     )
-    small, larger = _small_triples(problem), _larger_triples(problem)
+    small, larger = _triples(problem, SMALL_OF, SMALL_CELLS), _triples(problem, LARGER_OF, LARGER_CELLS)
     later = TRIPLES if small or larger or parities else Fraction(0)
     selection, known = _round(door, problem, selection, known, found, door.remaining * (1 - later))
     if not later:
@@ -221,7 +228,11 @@ def _round(
 ) -> tuple[Selection, _Known]:
     cells = np.array([problem.domain.cells(c) for c in candidates.cliques], dtype=np.float64)
     gaining, burdens = candidates.distances * candidates.weights, DENOISED * cells * candidates.weights
-    trade = _trade(door, known, allowance)
+    power, budget = door.measure.error_power, float(allowance)
+    usual = Fraction(budget / max(len(known), 1))
+    unit = max(door.cell_error(usual), 1e-6) * float(usual) ** power
+    before = np.array(list(known.values()), dtype=np.float64).reshape(-1, 2)
+    trade = Trade(unit, power, budget, *np.ascontiguousarray(before.T))
     price = trade.price(gaining, burdens)
     costs = dict(zip(candidates.cliques, trade.costs(burdens, price).tolist(), strict=True))
     worth = trade.gains(gaining, burdens, price) > 0
@@ -234,6 +245,8 @@ def _round(
         # A tree without cliques, and nothing beside it that pays.
         chosen = [candidates.cliques[int(np.argmax(gaining))]]
     paid = {c: costs[c] for c in chosen} | repeated
+    least = NOTHING * sum(paid.values()) / len(paid)
+    paid = {c: cost for c, cost in paid.items() if cost >= least or c in chosen}
     left = door.remaining if allowance >= door.remaining else allowance
     answers = door.marginals(list(paid), left, [Fraction(cost) for cost in paid.values()])
     part = float(left) / sum(paid.values())
@@ -246,18 +259,9 @@ def _round(
     burden_of = dict(zip(candidates.cliques, burdens.tolist(), strict=True))
     after = dict(known)
     for c, cost in paid.items():
-        before, of_cells = known[c] if c in known else (0.0, burden_of[c])
-        after[c] = before + cost * part, of_cells
+        paid_before, of_cells = known[c] if c in known else (0.0, burden_of[c])
+        after[c] = paid_before + cost * part, of_cells
     return selection, after
-
-
-def _trade(door: Door, known: _Known, allowance: Fraction) -> Trade:
-    power, budget = door.measure.error_power, float(allowance)
-    usual = Fraction(budget / max(len(known), 1))
-    unit = max(door.cell_error(usual), 1e-6) * float(usual) ** power
-    pairs = np.array(list(known.values()), dtype=np.float64).reshape(-1, 2)
-    costs, burdens = np.ascontiguousarray(pairs.T)
-    return Trade(unit, power, budget, costs, burdens)
 
 
 def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:
@@ -266,14 +270,6 @@ def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:
 
 def _weight_of_several(problem: Problem, clique: Clique, weights: Mapping[Clique, float]) -> float:
     return max(problem.workload.weight(clique), TRIPLE_COUNTS * _mean_weight(clique, weights))
-
-
-def _small_triples(problem: Problem) -> list[Clique]:
-    return _triples(problem, SMALL_OF, range(1, MOST_CELLS + 1))
-
-
-def _larger_triples(problem: Problem) -> list[Clique]:
-    return _triples(problem, LARGER_OF, range(MOST_CELLS + 1, TRIPLE_CELLS + 1))
 
 
 def _triples(problem: Problem, most_columns: int, cells: range) -> list[Clique]:
@@ -296,8 +292,8 @@ def _estimates(problem: Problem, model: MarkovRandomField, selection: Selection)
 def _strongest(estimates: RakedEstimates, triples: Sequence[Clique]) -> list[Clique]:
     """The triples whose pairs depend most on each other by what is known; ties in table order."""
     strength: dict[Clique, float] = {}
-    for pair in dict.fromkeys(pair for triple in triples for pair in combinations(triple, 2)):
-        counts = estimates.marginal(pair)
+    pairs = list(dict.fromkeys(pair for triple in triples for pair in combinations(triple, 2)))
+    for pair, counts in estimates.marginals(pairs).items():
         total = max(float(counts.sum()), 1e-300)
         apart = counts - counts.sum(axis=1, keepdims=True) * counts.sum(axis=0, keepdims=True) / total
         strength[pair] = float(np.abs(apart).sum())

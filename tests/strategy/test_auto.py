@@ -401,7 +401,23 @@ def test_of_listed_marginals_alone_only_their_pairs_are_looked_at_and_measured()
     named = {frozenset(p) for m in listed for p in pairs_of(m)} | {frozenset(("c2", "c7"))}
     assert together(found) == named
     about = {frozenset(c) for kind, asked, _ in door.asked[before:] if kind != "marginal" for c in asked}
-    assert about == named
+    assert about == named | {frozenset(listed[0])}
+
+
+def test_a_sum_of_two_columns_modulo_five_is_found_among_seven(monkeypatch):
+    """Planted: without a question about triples of more than sixteen cells it is lost."""
+    three = frozenset(("c0", "c1", "c6"))
+    for planted in (False, True):
+        if planted:
+            monkeypatch.setattr("dpsynth.strategy.second_round.MOST_TRIPLES", 0)
+        rng = np.random.default_rng(3)
+        codes = {f"c{i}": rng.integers(0, 5, 20_000) for i in range(6)}
+        codes["c6"] = (codes["c0"] + codes["c1"]) % 5
+        door = FakeDoor(Domain(dict.fromkeys(codes, 5)), codes, Fraction(1, 20), rng)
+        problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10)
+        found = AUTO.select(door, problem)
+        assert (three in map(frozenset, found.cliques)) is not planted
+        assert door.exhausted
 
 
 def test_few_columns_are_chosen_from_without_the_exponential_mechanism_and_many_with_it():
@@ -536,7 +552,11 @@ def test_triples_are_looked_for_in_tables_of_up_to_180_columns(columns, triples)
     if not triples:
         door = ready(Domain(sizes), 100, 1)
         problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 10)
-        assert second_round._small_triples(problem) == second_round._larger_triples(problem) == []
+        for most, cells in (
+            (second_round.SMALL_OF, second_round.SMALL_CELLS),
+            (second_round.LARGER_OF, second_round.LARGER_CELLS),
+        ):
+            assert second_round._triples(problem, most, cells) == []
 
 
 def test_small_triples_that_tell_nothing_are_not_measured():
