@@ -29,6 +29,8 @@ _NOTHING = 1.0
 of fewer rows than noise is then lost in half of the cases; a lower bound would make a group of every end."""
 _COARSEST = 64
 """Largest factor on ``least`` for lack of room. Beyond, single values tell more than groups so coarse."""
+_CODES, _AMPLE = 24, 4.0
+"""Values of a column of numbers up to which these may be codes; and their rows, on average, over ``rare``."""
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
 _ROUNDS = 3
@@ -105,7 +107,9 @@ def _grouped(
     how: Ordered | None,
 ) -> NDArray[np.intp]:
     """Group of each place of a column, by its counts, and by the smoothed ones of its values."""
-    of_values = _groups(smooth, rare if how is None else _rare(smooth, rare, how.rows))
+    # So few numbers with ample rows each may be codes, whose neighbours are not alike.
+    codes = smooth.size <= _CODES and smooth.sum() >= _AMPLE * rare * smooth.size
+    of_values = _groups(smooth, rare if how is None or codes else _rare(smooth, rare, how.rows))
     if how is not None and how.wide:
         of_values = _without_ends(of_values, outside(smooth, variance, _NOTHING))
     return _with_missing(of_values, counts, rare)

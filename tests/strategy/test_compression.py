@@ -145,12 +145,24 @@ def test_groups_of_numbers_grow_in_number_as_the_root_of_rows_over_noise():
 
 def test_a_value_that_many_rows_share_makes_no_group_larger():
     """Planted: a bound on all rows merges the values of the few that are not zero into two groups."""
-    counts = np.array([9_000.0, *[50.0] * 20])
+    counts = np.array([9_000.0, *[25.0] * 40])
     single = Measurement(("a",), counts, "gaussian", 2.0)
-    alone = rare_groups(Domain({"a": 21}), [single], 6.0, ordered={"a": Ordered(10_000.0)}).groups["a"]
+    alone = rare_groups(Domain({"a": 41}), [single], 6.0, ordered={"a": Ordered(10_000.0)}).groups["a"]
     assert alone[0] == 0 and (alone == 0).sum() == 1
     assert alone.max() >= 8
     assert 1_000 / rare_when_ordered(10_000.0, 6.0, 10_000.0) < 4
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "alone"), [(20, 2_500, True), (20, 500, False), (30, 2_500, False)]
+)
+def test_few_numbers_with_ample_rows_may_be_codes_and_stand_alone(values, rows, alone):
+    """Planted: twenty codes that are declared as numbers lose what each of them has alone."""
+    single = Measurement(("a",), np.full(values, float(rows)), "gaussian", 2.0)
+    found = rare_groups(
+        Domain({"a": values}), [single], 150.0, ordered={"a": Ordered(values * float(rows))}
+    ).groups
+    assert ("a" not in found) is alone
 
 
 def test_a_threshold_of_its_own_holds_for_a_columns_values_and_not_for_missing_cells():
