@@ -246,7 +246,8 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
             apart = _around(kinds[0], telling, shares[0], noisy.shape)
         empty = np.clip(shares[0] + apart, _LEAST_LOCAL, 1 - _LEAST_LOCAL)
     prior = spreads[:, None] * scale
-    mean = m + prior / (prior + variance) * (y - m)
+    # No cell has more rows than there are, however large the noise is.
+    mean = np.minimum(m + prior / (prior + variance) * (y - m), estimate.sum())
     error = np.sqrt(prior * variance / (prior + variance))
     whole = (kinds[1:] * np.maximum(mean, 0.0)).sum(axis=0)
     squares = (kinds[1:] * (np.square(error) + np.square(np.maximum(mean, 0.0)))).sum(axis=0)

@@ -56,7 +56,7 @@ TREE_COUNTS = 3.0
 """Factor on the weight of the tree's cliques when measured again: each improves all pairs related through
 it."""
 NOTHING = 1 / 1000
-"""Cliques with less than this part of an even share are not measured again."""
+"""Cliques with less than this part of an even share are not measured: their noise would exceed all rows."""
 TRIPLES = Fraction(3, 10)
 """Share of the remaining budget for triples, and for measuring again."""
 TRIPLE_COUNTS = 0.5
@@ -246,7 +246,8 @@ def _round(
         chosen = [candidates.cliques[int(np.argmax(gaining))]]
     paid = {c: costs[c] for c in chosen} | repeated
     least = NOTHING * sum(paid.values()) / len(paid)
-    paid = {c: cost for c, cost in paid.items() if cost >= least or c in chosen}
+    paid = {c: cost for c, cost in paid.items() if cost >= least}
+    chosen = [c for c in chosen if c in paid]
     left = door.remaining if allowance >= door.remaining else allowance
     answers = door.marginals(list(paid), left, [Fraction(cost) for cost in paid.values()])
     part = float(left) / sum(paid.values())

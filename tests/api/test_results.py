@@ -127,7 +127,7 @@ def test_a_question_and_rows_with_something_given_are_those_of_the_command_line(
 
 
 def test_rows_of_all_kinds_need_no_file_of_the_bundle(tmp_path: Path) -> None:
-    made = dpsynth.release(frame(200), **KEYS, ledger=tmp_path / "l.db", outputs=tmp_path / "outputs")
+    made = dpsynth.release(frame(1_000), **KEYS, ledger=tmp_path / "l.db", outputs=tmp_path / "outputs")
     shutil.rmtree(tmp_path / "outputs")
     assert len(made.sample(20)) == 20
     with pytest.raises(DpsynthError, match="is no bundle"):
