@@ -15,9 +15,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Tag,
+    model_validator,
+)
 from pydantic.config import JsonDict
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -84,6 +95,43 @@ class Section(BaseModel):
                 guess = nearest(key, known)
                 raise refused(f"is not a known key{guess}; the keys here are {', '.join(known)}", key)
         return dict(values)
+
+
+def by_word(kinds: Mapping[str, type[Section]], such_as: str) -> object:
+    """The annotation of a section of one of several kinds, which a word among its keys tells apart.
+
+    Args:
+        kinds: the kinds by their words.
+        such_as: examples, for whoever gives no mapping.
+    """
+
+    def written(value: object) -> object:
+        if isinstance(value, tuple(kinds.values())):
+            return value
+        if not isinstance(value, dict):
+            raise refused(f"must be a mapping such as {such_as}")
+        if not any(word in value for word in kinds):
+            guess = next((g for key in value if (g := nearest(key, tuple(kinds)))), "")
+            raise refused(f"must have one of the keys {', '.join(kinds)}{guess}")
+        return value
+
+    def tag(value: object) -> str:
+        def has(word: str) -> bool:
+            return isinstance(value, kinds[word]) or (isinstance(value, dict) and word in value)
+
+        return "@" + next(filter(has, kinds))
+
+    tagged = (Annotated[kind, Tag(f"@{word}")] for word, kind in kinds.items())
+    return Annotated[reduce(or_, tagged), Discriminator(tag), BeforeValidator(written)]
+
+
+def json_values(value: object) -> object:
+    """What a section's dump holds as JSON values: decimals as floats, tuples as lists."""
+    if isinstance(value, dict):
+        return {key: json_values(inner) for key, inner in value.items()}
+    if isinstance(value, tuple):
+        return [json_values(inner) for inner in value]
+    return float(value) if isinstance(value, Decimal) else value
 
 
 JsonSchema = dict[str, object]

@@ -12,12 +12,10 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import reduce
 from itertools import combinations
-from operator import or_
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import parse, references
@@ -30,10 +28,12 @@ from dpsynth.columns.section import (
     Number,
     Section,
     Text,
+    by_word,
+    json_values,
     refused,
     unrepeated,
 )
-from dpsynth.errors import ConfigError, nearest
+from dpsynth.errors import ConfigError
 
 MOST_GROUPED = 3
 """Most columns of the groups."""
@@ -114,7 +114,7 @@ class Asked(Section):
     def stated(self) -> dict[str, object] | None:
         """The request as JSON values; None where the kind and the columns say it all."""
         found = self.model_dump(exclude_defaults=True)
-        return {key: _plain(value) for key, value in found.items()}
+        return {key: json_values(value) for key, value in found.items()}
 
 
 class _Listed(Asked):
@@ -310,31 +310,10 @@ KINDS: Mapping[str, type[Asked]] = {
 """All kinds by their words."""
 
 
-def _with_kind(value: object) -> object:
-    if isinstance(value, Asked):
-        return value
-    if not isinstance(value, dict):
-        raise refused("must be a mapping such as {crosstab: [age, sex]} or {mean: income, by: city}")
-    if not any(key in value for key in KINDS):
-        guess = next((g for key in value if (g := nearest(key, tuple(KINDS)))), "")
-        raise refused(f"must have one of the keys {', '.join(KINDS)}{guess}")
-    return value
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, Asked):
-        return f"@{value.kind}"
-    return "@" + next(key for key in KINDS if isinstance(value, dict) and key in value)
-
-
 if TYPE_CHECKING:
     Statistic = Crosstab | Count | Mean | Sum | Variance | Quantiles | Correlation | Association | Model
 else:
-    Statistic = Annotated[
-        reduce(or_, (Annotated[kind, Tag(f"@{word}")] for word, kind in KINDS.items())),
-        Discriminator(_kind),
-        BeforeValidator(_with_kind),
-    ]
+    Statistic = by_word(KINDS, "{crosstab: [age, sex]} or {mean: income, by: city}")
 """One table of statistics."""
 
 
@@ -348,9 +327,3 @@ def request_of(asked: object) -> Asked:
         return TypeAdapter[Asked](Statistic).validate_python(asked)
     except ValidationError:
         raise ConfigError("a statistic is asked for in a way that nobody can read.") from None
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return float(value) if isinstance(value, Decimal) else value

@@ -9,12 +9,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import reduce
 from math import prod
-from operator import or_
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
@@ -26,6 +24,8 @@ from dpsynth.columns.section import (
     JsonSchema,
     Number,
     Section,
+    by_word,
+    json_values,
     refused,
     unrepeated,
 )
@@ -90,7 +90,7 @@ class Criterion(Section):
     @property
     def stated(self) -> dict[str, object]:
         """The criterion as JSON values."""
-        return {key: _plain(value) for key, value in self.model_dump(exclude_defaults=True).items()}
+        return {key: json_values(value) for key, value in self.model_dump(exclude_defaults=True).items()}
 
     def check(self, spec: Spec, columns: Mapping[str, Column], *place: str | int) -> None:
         """Refuse what the configuration can't give.
@@ -216,29 +216,10 @@ class UniqueIn(Criterion):
 KINDS: Mapping[str, type[Criterion]] = {kind.kind: kind for kind in (ErrorOf, InUse, Within, UniqueIn)}
 
 
-def _with_kind(value: object) -> object:
-    if isinstance(value, Criterion) or (isinstance(value, dict) and any(key in value for key in KINDS)):
-        return value
-    if not isinstance(value, dict):
-        raise refused("must be a mapping such as {error_of: pairs, at_most: 0.05}")
-    guess = next((g for key in value if (g := nearest(key, tuple(KINDS)))), "")
-    raise refused(f"must have one of the keys {', '.join(KINDS)}{guess}")
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, Criterion):
-        return f"@{value.kind}"
-    return "@" + next(key for key in KINDS if isinstance(value, dict) and key in value)
-
-
 if TYPE_CHECKING:
     AnyCriterion = ErrorOf | InUse | Within | UniqueIn
 else:
-    AnyCriterion = Annotated[
-        reduce(or_, (Annotated[kind, Tag(f"@{word}")] for word, kind in KINDS.items())),
-        Discriminator(_kind),
-        BeforeValidator(_with_kind),
-    ]
+    AnyCriterion = by_word(KINDS, "{error_of: pairs, at_most: 0.05}")
 """One criterion."""
 
 
@@ -293,11 +274,3 @@ def criteria_in(stated: Sequence[Mapping[str, object]]) -> tuple[AnyCriterion, .
         return TypeAdapter[tuple[AnyCriterion, ...]](tuple[AnyCriterion, ...]).validate_python(tuple(stated))
     except ValidationError:
         raise ConfigError("a criterion is stated in a way that nobody can read.") from None
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(inner) for inner in value]
-    return float(value) if isinstance(value, Decimal) else value
