@@ -189,14 +189,16 @@ def _hints(compiled_spec: CompiledSpec, plan: Plan, known: Reading) -> Iterator[
 
 def plans_of(compiled_spec: CompiledSpec) -> list[Plan]:
     """The plan of each tier; of a release of one bundle its only one."""
-    structure = compiled_spec.spec.structure
-    strategy = strategy_of(structure.method, structure.cliques or ())
-    plans = [make_plan(compiled_spec, strategy)]
+    plans = [plan_of(compiled_spec)]
     while plans[-1].later:
-        plans.append(
-            make_plan(compiled_spec, strategy, Found(plans[-1], compiled_spec.columns, next_tier=True))
-        )
+        plans.append(plan_of(compiled_spec, Found(plans[-1], compiled_spec.columns, next_tier=True)))
     return plans
+
+
+def plan_of(compiled_spec: CompiledSpec, found: Found | None = None) -> Plan:
+    """The plan of a compiled config, by its own strategy; ConfigError where there is none."""
+    structure = compiled_spec.spec.structure
+    return make_plan(compiled_spec, strategy_of(structure.method, structure.cliques or ()), found)
 
 
 def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: float) -> dict[str, object]:

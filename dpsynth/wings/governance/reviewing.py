@@ -30,9 +30,9 @@ from dpsynth.errors import DpsynthError
 from dpsynth.ledger.ledger import Reading
 from dpsynth.ledger.views import account_view, runway_in_words, share_in_words
 from dpsynth.page_templates import environment
+from dpsynth.pipeline.forecast import plan_of
 from dpsynth.plan.expected_errors import column_errors
-from dpsynth.plan.plan import Plan, make_plan, promised
-from dpsynth.strategy import strategy_of
+from dpsynth.plan.plan import Plan, promised
 from dpsynth.wings.governance.acceptance.keys import Accept
 from dpsynth.wings.governance.asking import Uses, governed_by
 from dpsynth.wings.governance.governed import Request
@@ -184,7 +184,7 @@ def beyond(delta: float) -> float:
 def review_of_request(request: Request, spec: Spec, page: Reading) -> Review:
     """The review of a request, whose configuration it is."""
     worked_out = compiled(spec)
-    plan = _plan(worked_out)
+    plan = plan_of(worked_out)
     occasion = request.content["occasion"]
     uses = Uses(None if occasion is None else str(occasion), request.most, request.until)
     guarantee = promised(plan)
@@ -233,11 +233,6 @@ def review_of_bundle(public: Path, manifest: Manifest, page: Reading | None) -> 
     )
 
 
-def _plan(worked_out: CompiledSpec) -> Plan:
-    structure = worked_out.spec.structure
-    return make_plan(worked_out, strategy_of(structure.method, structure.cliques or ()))
-
-
 def _ways(spec: Spec, plan: Plan, worked_out: CompiledSpec) -> Iterator[Way]:
     """The release as asked, with less of epsilon, and with fewer columns; none where tiers share a budget."""
     yield _way("as asked", plan, worked_out)
@@ -264,7 +259,7 @@ def _other(name: str, spec: Spec) -> Iterator[Way]:
     # Not every part of a configuration is one by itself.
     try:
         worked_out = compiled(spec)
-        yield _way(name, _plan(worked_out), worked_out)
+        yield _way(name, plan_of(worked_out), worked_out)
     except (DpsynthError, LookupError, ValueError):
         return
 

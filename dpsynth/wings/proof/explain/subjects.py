@@ -20,8 +20,8 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP, measure_named
 from dpsynth.config import compiled, load
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.views import Composed
-from dpsynth.plan.plan import make_plan, promised
-from dpsynth.strategy import strategy_of
+from dpsynth.pipeline.forecast import plan_of
+from dpsynth.plan.plan import promised
 from dpsynth.wings.proof.loss_pairs import (
     AtomicPair,
     BoundedRangePair,
@@ -322,8 +322,7 @@ def _manifest(path: Path) -> Subject:
 
 def _plan(path: Path) -> Subject:
     spec = load(path)
-    compiled_spec = compiled(spec)
-    plan = make_plan(compiled_spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
+    plan = plan_of(compiled(spec))
     return _of_guarantee(
         f"plan of {spec.release}",
         "What a release of this configuration may spend; no data was read.",
