@@ -12,6 +12,9 @@ import io
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+
+from dpsynth.errors import ConfigError
 
 
 class _NoPandas:
@@ -82,6 +85,19 @@ def _reconfigure(errors: str) -> None:
 def json_text(value: object) -> str:
     """A value as JSON, with escapes where the terminal has no Unicode."""
     return json.dumps(value, indent=2, ensure_ascii=not _is_unicode())
+
+
+def write_page(out: Path, page: bytes) -> None:
+    """Write a page whole or not at all, and print where; ConfigError if it can't be written."""
+    try:
+        partial = out.with_name(f".{out.name}.partial")
+        partial.write_bytes(page)
+        partial.replace(out)
+    except OSError as error:
+        raise ConfigError(
+            f"{out} can't be written: {error.strerror}. Name another file with --out."
+        ) from None
+    print(out)
 
 
 def print_yaml(text: str) -> None:

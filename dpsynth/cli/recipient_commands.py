@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpsynth.cli.printing import json_text
+from dpsynth.cli.printing import json_text, write_page
 from dpsynth.errors import ConfigError, spelt_out
 from dpsynth.wing import Point
 
@@ -50,15 +50,7 @@ def report(
                 f"{public / 'manifest.json'}: another version made the release, or a file of it was changed. "
                 "Write it elsewhere with --out FILE; the one in the bundle is left as it is."
             )
-    try:
-        partial = out.with_name(f".{out.name}.partial")
-        partial.write_bytes(page)
-        partial.replace(out)
-    except OSError as error:
-        raise ConfigError(
-            f"{out} can't be written: {error.strerror}. Name another file with --out."
-        ) from None
-    print(out)
+    write_page(out, page)
 
 
 def public_folder(bundle: Path) -> Path:

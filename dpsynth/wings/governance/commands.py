@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsynth.cli.printing import write_page
 from dpsynth.errors import ConfigError, spelt_out
 
 if TYPE_CHECKING:
@@ -146,15 +147,7 @@ def review(
             raise ConfigError(f"The ledger {page.name} has no request {target} for a release.")
         _check_same(found, page.named(reservation_for(spec, datetime.now(UTC), None)), config)
         made = review_of_request(found, spec, page)
-    try:
-        partial = out.with_name(f".{out.name}.partial")
-        partial.write_text(review_html(made), encoding="utf-8")
-        partial.replace(out)
-    except OSError as error:
-        raise ConfigError(
-            f"{out} can't be written: {error.strerror}. Name another file with --out."
-        ) from None
-    print(out)
+    write_page(out, review_html(made).encode())
 
 
 def _check_same(found: Request, wanted: Reservation, config: Path | None) -> None:
