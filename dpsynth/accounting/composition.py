@@ -332,18 +332,22 @@ def privacy_profile(guarantee: Guarantee) -> tuple[Amount, ...]:
     return tuple(sorted({**at, own.delta: own}.values(), key=lambda point: point.delta, reverse=True))
 
 
-@lru_cache(maxsize=256)
-def recognised_at_most(guarantee: Guarantee, false_alarms: float) -> float:
-    """The largest chance to find out that a unit is in the table, for a share of false alarms, rounded up.
+def hits_at_most(curve: Iterable[tuple[float, float]], false_alarms: float) -> float:
+    """The largest chance to recognise one of two neighbours, at a chance of taking the other for it.
 
-    One minus the trade-off function, by each (epsilon, delta) of the profile: at most delta + e^epsilon x,
+    One minus the trade-off function. Each (epsilon, delta) of a curve lets it be at most delta + e^epsilon x,
     and 1 - e^-epsilon (1 - delta - x) (Dong, Roth and Su 2022, proposition 2.12).
     """
-    x, least = false_alarms, 1.0
-    for amount in privacy_profile(guarantee):
-        epsilon, delta = min(float_up(amount.epsilon), _FAR / 4), float_up(amount.delta)
-        least = min(least, delta + exp(epsilon) * x, 1 - exp(-epsilon) * (1 - delta - x))
-    return min(1.0, max(x, least * (1 + 1e-12)))
+    x = min(max(false_alarms, 0.0), 1.0)
+    bounds = (min(d + exp(e) * x, 1 - exp(-e) * (1 - d - x)) for e, d in curve)
+    return min(1.0, max(x, min(bounds)))
+
+
+@lru_cache(maxsize=256)
+def recognised_at_most(guarantee: Guarantee, false_alarms: float) -> float:
+    """The largest chance to find out that a unit is in the table, for a share of false alarms, rounded up."""
+    curve = [(min(float_up(a.epsilon), _FAR / 4), float_up(a.delta)) for a in privacy_profile(guarantee)]
+    return min(1.0, hits_at_most(curve, false_alarms) * (1 + 1e-12))
 
 
 def of_other_deltas(guarantee: Guarantee) -> list[dict[str, float]]:

@@ -22,6 +22,8 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 from scipy.stats import beta
 
+from dpsynth.accounting.composition import hits_at_most
+
 LEVEL = 0.95
 """Confidence of limits."""
 
@@ -76,19 +78,15 @@ class LossPair(ABC):
     def hits(self, false_alarms: float) -> float:
         """The largest chance to recognise P, at a chance of taking Q for P: one minus the trade-off function.
 
-        The least over epsilon >= 0 of delta + e^epsilon x and 1 - e^-epsilon (1 - delta - x), which is what
-        the deltas of both orders allow (Dong, Roth and Su 2022, proposition 2.12).
+        By the deltas of both orders at each epsilon >= 0.
         """
-        x = min(max(false_alarms, 0.0), 1.0)
-        epsilons, deltas = self._curve
-        bounds = np.minimum(deltas + np.exp(epsilons) * x, 1 - np.exp(-epsilons) * (1 - deltas - x))
-        return min(1.0, max(x, float(bounds.min())))
+        return hits_at_most(self._curve, false_alarms)
 
     @cached_property
-    def _curve(self) -> tuple[np.ndarray, np.ndarray]:
+    def _curve(self) -> list[tuple[float, float]]:
         """Some epsilons from 0 to beyond all that matters, and the delta at each."""
         epsilons = min(self.largest_loss, 60.0) * (np.arange(401) / 400) ** 2
-        return epsilons, np.array([self.delta(float(epsilon)) for epsilon in epsilons])
+        return [(epsilon, float(self.delta(epsilon))) for epsilon in epsilons.tolist()]
 
     @property
     def best_guess(self) -> float:
