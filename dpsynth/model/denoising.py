@@ -220,8 +220,8 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
     The slabs are about the estimate with its trends, and as wide as the estimate says. A cell whose estimate
     is below the noise can't tell empty from full, so it counts little for the shares.
     """
-    y, m = noisy.astype(np.float64).reshape(-1), with_trends(noisy, variance, estimate).reshape(-1)
-    scale, alone = _one_slab(noisy, variance, estimate)
+    scale, alone = slab = _one_slab(noisy, variance, estimate)
+    y, m = noisy.astype(np.float64).reshape(-1), with_trends(noisy, variance, estimate, slab).reshape(-1)
     excess, telling = np.square(y - m) - variance, np.square(estimate).reshape(-1)
     telling = telling / (telling + variance) + _LEAST
     spreads = np.array([alone * apart for apart in _APART])
@@ -277,7 +277,12 @@ def _around(empty: Array, telling: Array, share: float, shape: tuple[int, ...]) 
     return np.asarray(min(max(slope, 0.0), 1.0) * centred)
 
 
-def with_trends(noisy: NDArray[np.integer] | Array, variance: float, estimate: Array) -> Array:
+def with_trends(
+    noisy: NDArray[np.integer] | Array,
+    variance: float,
+    estimate: Array,
+    slab: tuple[Array, float] | None = None,
+) -> Array:
     """The estimate of a marginal, with the trends in which its noisy counts deviate from it.
 
     A cell of m rows deviates by m f, where f is a sum of products of cosines over the ranks of two or three
@@ -301,7 +306,7 @@ def with_trends(noisy: NDArray[np.integer] | Array, variance: float, estimate: A
             waves.append(wave.reshape(-1))
     if not waves:
         return estimate
-    scale, spread = _one_slab(noisy, variance, estimate)
+    scale, spread = slab or _one_slab(noisy, variance, estimate)
     off = (noisy - estimate).reshape(-1)
     every, weights = np.stack(waves), 1 / (spread * scale + variance)
     precisions, turned = np.linalg.eigh((every * weights) @ every.T)

@@ -100,7 +100,7 @@ def test_a_trend_that_no_cell_shows_is_kept(monkeypatch):
     for planted in (False, True):
         if planted:
             monkeypatch.setattr(
-                "dpsynth.model.denoising.with_trends", lambda noisy, variance, estimate: estimate
+                "dpsynth.model.denoising.with_trends", lambda noisy, variance, estimate, slab: estimate
             )
         rng = np.random.default_rng(4)
         truth = leaning(rng)
