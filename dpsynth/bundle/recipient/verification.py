@@ -237,7 +237,7 @@ def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
         return [_TIERS], []
     stated = bundle.verdict
     try:
-        again = _with_criteria(bundle, _recomputed(bundle, stated).beside(cut))
+        again = _recomputed(bundle, stated, cut)
     except (KeyError, TypeError, ValueError, IndexError, ConfigError):
         return [], [(MANIFEST, "has a verdict on other columns or files than the bundle has.")]
     faults = [(MANIFEST, words) for words in _verdict_differences(stated, again)]
@@ -275,42 +275,34 @@ def _cut_off(bundle: OpenedBundle) -> tuple[CutOff | None, list[Fault]]:
     return found, []
 
 
-def _recomputed(bundle: OpenedBundle, stated: Verdict) -> Verdict:
+def _recomputed(bundle: OpenedBundle, stated: Verdict, cut: CutOff | None) -> Verdict:
     counts = {c: (values, sqrt(v)) for (c,), (values, v) in pooled_counts(bundle.answers.singles).items()}
-    columns = bundle.layout.modelled
-    codes = {
-        name: np.bincount(found, minlength=columns[name].size)
-        for name, found in synthetic_codes(bundle).items()
-    }
+    columns, coded = bundle.layout.modelled, synthetic_codes(bundle)
     basis, exam = _exam(bundle)
     exact = [int(a.values) for a in bundle.answers.singles if not a.clique and a.noise == "none"]
-    return Judged.of(
+    found = Judged.of(
         bundle.layout,
-        codes,
+        {name: np.bincount(codes, minlength=columns[name].size) for name, codes in coded.items()},
         counts,
         rows=exact[0] if exact else round(bundle.model.total),
         basis=basis,
         exam=exam,
         changed={one.name: one.changed for one in stated.columns if one.name in columns},
     ).verdict()
-
-
-def _with_criteria(bundle: OpenedBundle, found: Verdict) -> Verdict:
-    """The verdict with the criteria that the manifest states, judged by the bundle's files."""
-    stated = bundle.facts.verdict.criteria
-    if not stated:
+    found = found.beside(cut)
+    if not stated.criteria:
         return found
     asked = [s for s in bundle.facts.statistics if s.kind != "one_way"]
     finished = Finished(
         found,
-        _exam(bundle)[1],
+        exam,
         domain_of(bundle.layout.columns),
         [s.request for s in asked if s.request is not None],
         [bundle.statistics[s.title] for s in asked],
-        lambda: iter([synthetic_codes(bundle)]),
+        lambda: iter([coded]),
     )
-    judged = JUDGE.needed("The criteria of this bundle")([one.asked for one in stated], finished)
-    return replace(found, criteria=judged)
+    judge = JUDGE.needed("The criteria of this bundle")
+    return replace(found, criteria=judge([one.asked for one in stated.criteria], finished))
 
 
 def _basis(bundle: OpenedBundle, examined: Mapping[Clique, str]) -> Basis:

@@ -20,8 +20,6 @@ import numpy as np
 import pandas as pd
 
 from dpsynth.accounting.calibration import noise_named, noise_variance
-from dpsynth.columns.domain import Clique
-from dpsynth.columns.measurement import Examined
 from dpsynth.plan.plan import Plan
 from dpsynth.statistics.cut_off import percent
 from dpsynth.statistics.estimates import HOLDS
@@ -72,9 +70,12 @@ def _error(one: ErrorOf, finished: Finished) -> _Judged:
     exam = finished.exam
     if exam is None or exam.distances is None:
         return "can't be told", "The answer of the exam was lost.", 0.0
-    kinds = [e.clique for e in exam.examined if e.kind == "pair"]
-    asked = kinds if one.error_of == PAIRS else [_as_examined(one.columns, exam.examined)]
-    spots = [i for i, e in enumerate(exam.examined) if e.clique in asked]
+    columns = {*one.columns}
+    spots = [
+        i
+        for i, e in enumerate(exam.examined)
+        if (e.kind == "pair" if one.error_of == PAIRS else columns == {*e.clique})
+    ]
     noisy, most = float(exam.raw[spots].mean()), float(one.at_most)
     reach = reach_of(one, exam.distances.noise, exam.distances.scale, exam.rows, len(spots))
     # A distance is rounded down to whole rows.
@@ -89,13 +90,8 @@ def _error(one: ErrorOf, finished: Finished) -> _Judged:
     return "can't be told", f"It is between {shown[0]} and {shown[1]} (each {sure}).", odds
 
 
-def _as_examined(columns: Clique, examined: Sequence[Examined]) -> Clique:
-    found = next((e.clique for e in examined if {*e.clique} == {*columns}), None)
-    return columns if found is None else found
-
-
 def reach_of(one: ErrorOf, noise: str, scale: float, rows: int, examined: int) -> float:
-    """What the noise of an error stays below with the confidence asked; a share of the rows.
+    """The reach of an error's noise with the confidence asked, to one side; a share of the rows.
 
     Args:
         scale: the noise's scale, in rows.
