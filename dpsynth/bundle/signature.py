@@ -127,6 +127,16 @@ def is_public_key(text: str) -> bool:
     return _PUBLIC.fullmatch(text) is not None
 
 
+def key_in(given: str | Path | None, variable: str) -> SigningKey | None:
+    """The private key in a file that is given, or else named by an environment variable; None without one.
+
+    Raises:
+        ConfigError: there is no key in the file.
+    """
+    path = given or os.environ.get(variable)
+    return load_key(Path(path)) if path else None
+
+
 def signer_of(content: bytes, signature: str) -> str | None:
     """The public key by which a content is signed; None if the signature is not one of this content."""
     from cryptography.exceptions import InvalidSignature

@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from dpsynth.bundle.signature import SigningKey, load_key
+from dpsynth.bundle.signature import SigningKey, key_in
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.opening import unheard
@@ -131,8 +131,7 @@ class Inputs:
         Raises:
             ConfigError: there is no key in the file.
         """
-        path = self.spec.publish.sign or os.environ.get(SIGNING_KEY)
-        return load_key(Path(path)) if path else None
+        return key_in(self.spec.publish.sign, SIGNING_KEY)
 
     @property
     def public_sha256(self) -> str | None:

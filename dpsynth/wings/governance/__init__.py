@@ -23,7 +23,7 @@ WING = Wing(
     points={
         "accept": f"{_HERE}.acceptance.keys:Accept",
         "criteria": f"{_HERE}.acceptance.judging:judged",
-        "verification": f"{_HERE}.verification.keys:Verification",
+        "verification": f"{_HERE}.verification.answering:Verification",
         "criteria beforehand": f"{_HERE}.acceptance.judging:told_beforehand",
         "policy of a ledger": f"{_HERE}.governed:Governed",
         "policy on the command line": f"{_HERE}.commands:policy",

@@ -9,11 +9,10 @@ row of its request: such a signature holds in one ledger, at one place, and for 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpsynth.bundle.signature import SigningKey, load_key, signer_of
+from dpsynth.bundle.signature import SigningKey, key_in, signer_of
 from dpsynth.errors import ConfigError
 
 KEY = "DPSYNTH_KEY"
@@ -31,8 +30,7 @@ def acting_key(given: Path | None = None) -> SigningKey | None:
     Raises:
         ConfigError: there is no key in the file.
     """
-    path = given or os.environ.get(KEY)
-    return load_key(Path(path)) if path else None
+    return key_in(given, KEY)
 
 
 def given_key(given: Path | None) -> SigningKey:

@@ -64,7 +64,8 @@ def load_yaml(text: str) -> object:
 
 
 def sub(folder: Path, question: str, **changes: object) -> dict[str, object]:
-    return config_of(plain(values(folder, **changes)), question)
+    written = plain(values(folder, **changes))
+    return config_of(from_mapping(written), written, question)
 
 
 def test_the_release_that_answers_is_of_the_columns_that_are_named_and_of_the_price_of_a_question(tmp_path):
@@ -171,7 +172,8 @@ def test_the_config_that_would_answer_is_that_of_the_release_that_does(bundle, t
     written = tmp_path / "answers.yaml"
     commands.answer(config, path, config_only=written)
     text = json.loads(path.read_text())["question"]
-    by_hand = from_mapping(config_of(load_yaml(config.read_text(encoding="utf-8")), text))
+    written_out = load_yaml(config.read_text(encoding="utf-8"))
+    by_hand = from_mapping(config_of(load(config), written_out, text))
     assert compiled(load(written)).whole_fingerprint == compiled(by_hand).whole_fingerprint
     assert not (tmp_path / "ledger.db").exists()
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Annotated, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from dpsynth.bundle.recipient.query import Question as Parsed
 from dpsynth.bundle.recipient.query import question_in
@@ -22,18 +24,39 @@ from dpsynth.columns.expression import references
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.moment_parts import of_parts
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.section import Value
-from dpsynth.config import Spec, compiled, from_mapping
+from dpsynth.columns.section import Number, Section, Value, refused
+from dpsynth.config import Spec, compiled
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.reservation import table_of
 from dpsynth.statistics.grouped_counts import condition_of
-from dpsynth.wings.governance.verification.keys import Verification
 
 SUFFIX = "-questions"
 """The end of the name of releases that answer questions."""
 
 _KEPT = ("source", "ledger", "period", "engine")
+
+
+class Verification(Section):
+    """The standing budget for questions of recipients."""
+
+    epsilon: Annotated[Decimal, Number(above="0", at_most="100")] = Field(
+        description="The largest sum of the ε of all answers. Each is charged to the ledger besides."
+    )
+    question: Annotated[Decimal, Number(above="0", at_most="10")] = Field(
+        description="ε of one answer; its delta is privacy.delta."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.question > self.epsilon:
+            raise refused("must be at most verification.epsilon, the sum of all", "question")
+        return self
+
+    @property
+    def answers(self) -> int:
+        """The number of answers that may be given."""
+        return int(self.epsilon // self.question)
 
 
 def verification_of(spec: Spec) -> Verification:
@@ -51,17 +74,17 @@ def verification_of(spec: Spec) -> Verification:
     return found
 
 
-def config_of(values: Mapping[str, Value], text: str) -> dict[str, Value]:
+def config_of(spec: Spec, values: Mapping[str, Value], text: str) -> dict[str, Value]:
     """The configuration of the release that answers a question, as plain values.
 
     Args:
-        values: the configuration of the release that the question is about.
+        spec: the configuration of the release that the question is about.
+        values: the same, as it is written.
 
     Raises:
-        ConfigError: that can't be used.
+        ConfigError: it allows no questions, or not this one.
         QuestionRefused: the question isn't about its columns.
     """
-    spec = from_mapping(values)
     allowed, layout = verification_of(spec), compiled(spec).layout
     question = question_in(text, layout)
     named = _named(question, layout)

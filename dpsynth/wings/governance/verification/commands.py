@@ -6,7 +6,6 @@ Invariant: a question is asked of a bundle, and an answer is checked, without a 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -58,10 +57,11 @@ def answer(  # noqa: PLR0913 (options of a command)
     from dpsynth.api.releasing import released
     from dpsynth.bundle.recipient import open_bundle
     from dpsynth.bundle.recipient.query import answered
-    from dpsynth.bundle.signature import load_key
+    from dpsynth.bundle.signature import key_in
     from dpsynth.config import from_mapping, load
     from dpsynth.config.document import read_yaml
     from dpsynth.pipeline.beginning import Request
+    from dpsynth.pipeline.inputs import SIGNING_KEY
     from dpsynth.wings.governance.verification.answering import (
         config_of,
         refuse_too_many,
@@ -72,8 +72,7 @@ def answer(  # noqa: PLR0913 (options of a command)
     paper, _ = read(asked, Question)
     spec = load(config)
     allowed = verification_of(spec)
-    values = {"release": spec.release, **read_yaml(config).values}
-    plain = config_of(values, paper.question)
+    plain = config_of(spec, read_yaml(config).values, paper.question)
     if config_only is not None:
         _write_yaml(config_only, plain)
         print(f"The config of the release that answers is in {config_only}. Nothing was asked.")
@@ -82,8 +81,7 @@ def answer(  # noqa: PLR0913 (options of a command)
         raise ConfigError("--out is missing: name a new file for the answer, such as --out answer.json.")
     if out.exists():
         raise DpsynthError(f"{out} exists already. Give a new name.")
-    signing = key or (Path(found) if (found := os.environ.get("DPSYNTH_SIGNING_KEY")) else None)
-    signer = None if signing is None else load_key(signing)
+    signer = key_in(key, SIGNING_KEY)
     if resume is None:
         refuse_too_many(spec, allowed)
 

@@ -14,15 +14,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from dpsynth.bundle.recipient.bundle import Bundle
 from dpsynth.bundle.recipient.query import MOST_GROUPS, Answer, answered
-from dpsynth.bundle.signature import SigningKey, signer_of
+from dpsynth.bundle.signature import CHECKSUMS, SigningKey, sha256_of, signer_of
 from dpsynth.errors import ConfigError, DpsynthError
 
 Outcome = Literal["holds", "does not hold", "can't be told"]
@@ -102,7 +102,7 @@ class Verified(_Paper):
     odds: float = ODDS
 
     def faults(self) -> list[str]:
-        """What in it doesn't follow from the rest."""
+        """Sentences on all that doesn't follow from the rest of it."""
         found = []
         if self.asked != digest(self.question):
             found.append("It is about another question than the one it names.")
@@ -142,14 +142,13 @@ def ask(bundle: Bundle, text: str, within: float) -> tuple[Question, Answer]:
     claims = [
         Claim(group=dict(zip(found.question.by, row.labels, strict=True)), figure=row.estimate.value)
         for row in found.rows
-        if row.estimate.value == row.estimate.value
+        if not isnan(row.estimate.value)
     ]
     if not claims:
         raise DpsynthError("The bundle has no figure to ask about: each is undefined, or withheld.")
-    checksums = sha256((bundle.folder / "SHA256SUMS").read_bytes()).hexdigest()
     asked = Question(
         release=bundle.facts.release_id,
-        checksums=checksums,
+        checksums=sha256_of(bundle.folder / CHECKSUMS),
         question=found.question.written,
         within=within,
         claims=claims,
@@ -205,7 +204,7 @@ def read(path: Path, kind: type[P]) -> tuple[P, bytes]:
         if len(data) > _LARGEST:
             raise ValueError("too long")
         return kind.model_validate_json(data), data
-    except (ValidationError, ValueError):
+    except ValueError:
         raise ConfigError(f"{path} is no {what} that dpsynth {what} has written.") from None
 
 
