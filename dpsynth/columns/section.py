@@ -126,7 +126,7 @@ def by_word(kinds: Mapping[str, type[Section]], such_as: str) -> object:
 
 
 def json_values(value: object) -> object:
-    """What a section's dump holds as JSON values: decimals as floats, tuples as lists."""
+    """A value of a section's dump as JSON values: decimals as floats, tuples as lists."""
     if isinstance(value, dict):
         return {key: json_values(inner) for key, inner in value.items()}
     if isinstance(value, tuple):

@@ -416,7 +416,7 @@ class Book:
 
     @property
     def policy(self) -> Governance | None:
-        """What governs the ledger; None where it has no policy."""
+        """The policy of the ledger; None where it has none."""
         return self.governance if self.governance is not None and self.governance.in_force else None
 
     def enter(self, row: Row) -> None:

@@ -75,7 +75,7 @@ WITHOUT_CURATOR: Point[Callable[[Mapping[str, Any], Domain, Sequence[Observation
 
 
 class Notice(NamedTuple):
-    """What its owner made known of a bundle after it was published, as a sentence.
+    """A notice of a bundle by its owner, made after it was published, as a sentence.
 
     Attributes:
         withdrawn: True if the bundle is not to be used any more.
@@ -96,7 +96,7 @@ NOTICES: Point[Callable[[Path, str, str | None, Path | None, str | None], tuple[
 
 
 def notices_beside(folder: Path, release_id: str, signed_by: str | None = None) -> tuple[Notice, ...]:
-    """What the file beside a public folder says of a release since, the gravest first; () without one."""
+    """The notices of a release in the file beside its public folder, the gravest first; () without one."""
     read = NOTICES.filled() if (folder.parent / NOTICES_FILE).is_file() else None
     return read(folder, release_id, signed_by, None, None) if read else ()
 
@@ -132,7 +132,7 @@ class OpenedBundle:
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:
-        """What the file beside the bundle says of it since, the gravest first; () without such a file."""
+        """The notices of the bundle in the file beside it, the gravest first; () without such a file."""
         return notices_beside(self.folder, self.facts.release_id, self.facts.signed_by)
 
     @cached_property

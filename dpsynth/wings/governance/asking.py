@@ -35,7 +35,7 @@ from dpsynth.wings.governance.signed import signed
 
 @dataclass(frozen=True)
 class Uses:
-    """What a request is for.
+    """The releases that a request is for.
 
     Attributes:
         occasion: the label of the only period that it is for; None for any.
@@ -48,7 +48,7 @@ class Uses:
     until: date | None = None
 
     def in_words(self) -> str:
-        """What it is for, as the end of a sentence."""
+        """These releases, as the end of a sentence."""
         number = "any number of releases" if self.occasions is None else f"{self.occasions:,} releases"
         number = "one release" if self.occasions == 1 else number
         of = "" if self.occasion is None else f" of {self.occasion}"
@@ -62,7 +62,7 @@ def governed_by(page: Reading) -> Governed:
 
 
 def reservation_for(spec: Spec, now: datetime, period: str | None) -> Reservation:
-    """What a run of a configuration would reserve; nothing is opened, and of which rows is said apart.
+    """The reservation that a run of a configuration would make, whatever its rows; nothing is opened.
 
     Raises:
         ConfigError: there is no plan, no such period, or no table.

@@ -45,7 +45,7 @@ TERMS = (
     "unit",
     "neighbours",
 )
-"""What of a reservation is approved, with its account."""
+"""The facts of a reservation that are approved, with its account."""
 
 _WORDS = {
     "config": "the configuration",
@@ -66,26 +66,26 @@ _ROLE_OF: Mapping[str, Role] = {
 """The role that a row of the ledger's own needs; the others need none."""
 
 _RESUMED_AS = ("dataset", "release", "source", "config")
-"""What a release that goes on has in common with its request: another version may plan it otherwise."""
+"""The facts that a release that goes on shares with its request: another version may plan it otherwise."""
 
 
 def terms_of(content: Content, dataset: str) -> dict[str, object]:
-    """What is approved of a reservation's row."""
+    """The facts of a reservation's row that are approved."""
     return {"dataset": dataset, **{name: content[name] for name in TERMS}}
 
 
 def about(kind: str, dataset: str, release_id: str | None, last: str) -> tuple[str, ...]:
-    """What a signature of a row is about, after the row with a hash."""
+    """The subject of a signature of a row, after the row with a hash."""
     return ("row", kind, dataset, release_id or "", last)
 
 
 def about_request(digest: str) -> tuple[str, ...]:
-    """What an approval is about: the row of a request, by its hash."""
+    """The subject of an approval: the row of a request, by its hash."""
     return ("approval", digest)
 
 
 def about_revocation(digest: str) -> tuple[str, ...]:
-    """What is signed to take an approval back."""
+    """The subject of a signature that takes an approval back."""
     return ("revocation", digest)
 
 
@@ -145,7 +145,7 @@ class Request:
         return sum(e is not None and (e.state != "abandoned" or e.cost != NOTHING) for e in entries)
 
     def differs(self, terms: Content, names: Sequence[str] = ()) -> str:
-        """What isn't as it was asked for, in words; "" where all is."""
+        """The facts that aren't as they were asked for, in words; "" where all are."""
         found = [name for name in names or ("dataset", *TERMS) if self.terms.get(name) != terms[name]]
         named = [words for name, words in _WORDS.items() if name in found]
         return listed(named or ["the configuration"]) if found else ""

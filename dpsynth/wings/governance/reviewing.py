@@ -38,7 +38,7 @@ from dpsynth.wings.governance.asking import Uses, governed_by
 from dpsynth.wings.governance.governed import Request
 
 GUESSES = (0.01, 0.1, 0.5)
-"""What somebody holds for likely of a person beforehand."""
+"""Beliefs about a person beforehand, as probabilities."""
 
 MARGIN = 0.01
 """By how much more than e^epsilon the bounds on beliefs let odds grow, where there is a delta."""
@@ -105,7 +105,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Column:
-    """What of a column is public as it stands."""
+    """The facts of a column that are public as they stand."""
 
     name: str
     type: str
@@ -334,7 +334,7 @@ def _policy(page: Reading) -> tuple[str, ...]:
 
 
 def _signed(page: Reading, request_id: str) -> tuple[Signed, ...]:
-    """What was done about a request, in the order of the chain."""
+    """The acts about a request, in the order of the chain."""
     found = []
     for row in page.rows:
         content = json.loads(row.content)

@@ -19,7 +19,7 @@ KEY = "DPSYNTH_KEY"
 """Name of the environment variable with the file of the key by which somebody acts on a ledger."""
 
 NOTICE = ("notice",)
-"""What a notice is about: it says itself which release it is of, to those who don't have the ledger."""
+"""The subject of a notice: it says itself which release it is of, to those who don't have the ledger."""
 
 Content = Mapping[str, object]
 

@@ -52,9 +52,7 @@ def answer(  # noqa: PLR0913 (options of a command)
     ] = None,
 ) -> None:
     """Answer a recipient's question by a small release, from the budget for questions."""
-    import sys
-
-    from dpsynth.api.releasing import released
+    from dpsynth.api.releasing import note
     from dpsynth.bundle.recipient import open_bundle
     from dpsynth.bundle.recipient.query import answered
     from dpsynth.bundle.signature import key_in
@@ -62,6 +60,7 @@ def answer(  # noqa: PLR0913 (options of a command)
     from dpsynth.config.document import read_yaml
     from dpsynth.pipeline.beginning import Request
     from dpsynth.pipeline.inputs import SIGNING_KEY
+    from dpsynth.pipeline.spine import run
     from dpsynth.wings.governance.verification.answering import (
         config_of,
         refuse_too_many,
@@ -85,11 +84,7 @@ def answer(  # noqa: PLR0913 (options of a command)
     if resume is None:
         refuse_too_many(spec, allowed)
 
-    def hear(sentence: str) -> None:
-        print(f"Note: {spelt_out(sentence)}", file=sys.stderr)
-
-    request = Request(outputs, resume, period)
-    made = released(from_mapping(plain, name=str(config)), None, request, hear, {})
+    made = run(from_mapping(plain, name=str(config)), Request(outputs, resume, period), tell=note)
     opened = open_bundle(made.folder)
     guarantee = opened.facts.guarantee
     told = tell(
