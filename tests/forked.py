@@ -4,8 +4,9 @@ import os
 import resource
 import select
 import signal
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 MOST_BYTES = 12 << 30
 """Memory of a child."""
@@ -47,3 +48,17 @@ def _end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def printed_by(program: str, seeds: Iterable[str]) -> list[str]:
+    """What a program in Python prints in processes of its own, each with another seed of hashes."""
+    return [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in seeds
+    ]

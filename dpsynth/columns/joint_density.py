@@ -190,13 +190,7 @@ def _positions(logs_of: Callable[[slice], Numbers], rows: int, rng: np.random.Ge
 
 
 def _dealt(values: pa.Array, codes: Codes, drawn: Numbers) -> tuple[pa.Array, Numbers]:
-    """The values of each bin in the order of the drawn positions, and the position of each row then.
-
-    Args:
-        values: typed values, null for missing.
-        codes: int64[rows], the bin of each.
-        drawn: float64[rows], positions.
-    """
+    """The values of each bin in the order of the drawn positions, and the position of each row then."""
     present = np.asarray(values.is_valid())
     ordered = pc.array_sort_indices(values).to_numpy()[: int(present.sum())].astype(np.int64)
     by_value = ordered[np.argsort(codes[ordered], kind="stable")]

@@ -110,11 +110,9 @@ class UnlikeSums:
     ) -> None:
         """The layout of the targets one after another.
 
-        Args:
-            found: the targets, each with its slice of all answers.
-            kinds: for each column, and for the total, the first index of its numbers in the estimate by the
-                other answers; nothing for a column that none of them holds.
-            known: precision of each number of that estimate.
+        ``found`` has each target with its slice of all answers; ``kinds`` for each column, and for the total,
+        the first index of its numbers in the estimate by other answers, if they hold it; ``known`` the
+        precision of each of these numbers.
         """
         sizes = [domain.cells(t.clique) for t, _ in found]
         self._starts = np.cumsum([0, *sizes[:-1]])

@@ -252,11 +252,7 @@ def _deviations(noise: str, chance: float) -> float:
 def _factor(noise: str, scale: float, weights: bytes, cells: int) -> float:
     """The number that none of some weighted sums of noises exceeds, but for a chance of 4 %.
 
-    Args:
-        noise: "gaussian" or "laplace".
-        scale: sigma or b.
-        weights: float64[sums, cells], as bytes.
-        cells: number of cells.
+    The weights are float64[sums, cells], as bytes.
     """
     weight = np.frombuffer(weights, np.float64).reshape(-1, cells)
     # Its stream is the same in all versions of numpy, so that ``verify`` gets the same limits.

@@ -9,15 +9,19 @@ processes are scheduled. Where it lets them in one by one, the first waits in va
 
 import json
 import multiprocessing
+import os
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
 from threading import BrokenBarrierError
 from typing import Any
 from unittest import mock
 
+import dpsynth
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import PURE
@@ -27,6 +31,8 @@ from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.ledger import Ledger, Reading
 
 Job = dict[str, Any]
+Outcome = Callable[[Job, int, int], str]
+"""From a job, a round and a racer to what the ledger says to it."""
 
 PATIENCE = {None: 0.3, "no lock": 60.0}
 """Seconds that a process waits, with the ledger read, for the others to have read it, by fault."""
@@ -86,7 +92,9 @@ def writing_after(all_read: Barrier, patience: float) -> Iterator[None]:
         yield
 
 
-def race(job: Job, racer: int, together: Barrier, all_read: Sequence[Barrier], told: Any) -> None:
+def race(
+    outcome: Outcome, job: Job, racer: int, together: Barrier, all_read: Sequence[Barrier], told: Any
+) -> None:
     """One process: all rounds."""
     for number in range(job["rounds"]):
         together.wait(timeout=120)
@@ -94,19 +102,17 @@ def race(job: Job, racer: int, together: Barrier, all_read: Sequence[Barrier], t
             told.put((number, outcome(job, number, racer)))
 
 
-def main() -> None:
-    """Run the job and print the outcomes of each round."""
-    job: Job = json.loads(sys.argv[1])
+def raced(job: Job, outcome: Outcome) -> list[list[str]]:
+    """The outcomes of each round of a job."""
     if job["fault"] == "no lock":
-        # Tables that many make at once would end the race before it begins.
-        Ledger(job["url"], job["head"]).reserve(asked("before", "another table", None))
         for kind in ledger_store._ALONE:
             ledger_store._ALONE[kind] = "SELECT 1"
     forks = multiprocessing.get_context("fork")
     together, told = forks.Barrier(job["processes"]), forks.SimpleQueue()
     all_read = [forks.Barrier(job["processes"]) for _ in range(job["rounds"])]
     racers = [
-        forks.Process(target=race, args=(job, i, together, all_read, told)) for i in range(job["processes"])
+        forks.Process(target=race, args=(outcome, job, i, together, all_read, told))
+        for i in range(job["processes"])
     ]
     for racer in racers:
         racer.start()
@@ -116,7 +122,30 @@ def main() -> None:
         outcomes[number].append(what)
     for racer in racers:
         racer.join()
-    print(json.dumps(outcomes))
+    return outcomes
+
+
+def told_by(module: str, job: Job, timeout: float) -> list[list[str]]:
+    """The outcomes of each round of a job, by a module of racers in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, json.dumps(job)],
+        env={**os.environ, "PYTHONPATH": str(Path(dpsynth.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr
+    outcomes: list[list[str]] = json.loads(done.stdout)
+    return outcomes
+
+
+def main() -> None:
+    """Run the job and print the outcomes of each round."""
+    job: Job = json.loads(sys.argv[1])
+    if job["fault"] == "no lock":
+        # Tables that many make at once would end the race before it begins.
+        Ledger(job["url"], job["head"]).reserve(asked("before", "another table", None))
+    print(json.dumps(raced(job, outcome)))
 
 
 if __name__ == "__main__":

@@ -137,6 +137,30 @@ def test_a_ledger_that_answers_before_it_commits_is_caught(tmp_path: Path) -> No
     assert Ledger(url).state("r1") is None
 
 
+def killed_at(ledger: Ledger, place: str, change: Callable[[Ledger], object]) -> None:
+    """Make a change of a ledger in a process of its own, which is killed at a place of it."""
+
+    def die(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def run(tell: Callable[[str], None]) -> None:
+        append = ledger_tables.append
+        if place == "before the row":
+            ledger_tables.append = die  # type: ignore[assignment]
+        elif place == "after the row":
+            ledger_tables.append = lambda *a: (append(*a), die())  # type: ignore[assignment, func-returns-value]
+        elif place == "before the commit":
+            event.listen(ledger._store._engine, "commit", die)
+        else:
+            # The next that is written is the head file's line.
+            os.write = die  # type: ignore[assignment]
+        change(ledger)
+        tell("lived")
+
+    with forked(run) as (_, reader):
+        assert lines(reader) == []
+
+
 @pytest.mark.parametrize(
     ("database", "place", "change"),
     thinned(
@@ -153,25 +177,7 @@ def test_a_process_killed_at_a_change_has_made_it_whole_or_not_at_all(
     ledger.reserve(asking("r1"))
     before = ledger.rows()
 
-    def die(*_: object) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def run(tell: Callable[[str], None]) -> None:
-        append = ledger_tables.append
-        if place == "before the row":
-            ledger_tables.append = die  # type: ignore[assignment]
-        elif place == "after the row":
-            ledger_tables.append = lambda *a: (append(*a), die())  # type: ignore[assignment, func-returns-value]
-        elif place == "before the commit":
-            event.listen(ledger._store._engine, "commit", die)
-        else:
-            # The next that is written is the head file's line.
-            os.write = die  # type: ignore[assignment]
-        USES[change](ledger)
-        tell("lived")
-
-    with forked(run) as (_, reader):
-        assert lines(reader) == []
+    killed_at(ledger, place, USES[change])
     after = Ledger(database, tmp_path / "head").rows()
     assert after[:2] == before
     assert len(after) == (3 if place == "after the commit" else 2)

@@ -3,10 +3,7 @@
 Hazard 29. The processes are real ones; see ``racers``.
 """
 
-import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import dpsynth
 from dpsynth.ledger.ledger import Ledger
+from tests.ledger.racers import told_by
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -41,16 +38,7 @@ def raced(
         "processes": processes,
         "fault": fault,
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.ledger.racers", json.dumps(job)],
-        env={**os.environ, "PYTHONPATH": str(Path(dpsynth.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        timeout=1200,
-    )
-    assert done.returncode == 0, done.stderr
-    outcomes: Outcomes = json.loads(done.stdout)
-    return outcomes
+    return told_by("tests.ledger.racers", job, 1200)
 
 
 def one_has_it(outcomes: Outcomes) -> bool:

@@ -1,14 +1,12 @@
 """Junction trees hold every clique, the cliques of a column hang together, and size is limited."""
 
-import os
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
 
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
+from tests.forked import printed_by
 
 
 def parts_that_hold(tree: JunctionTree, column: str) -> int:
@@ -141,16 +139,7 @@ def test_the_tree_does_not_depend_on_the_seed_of_hashes():
         "cliques = [(names[i], names[i * i % 40], names[(3 * i + 1) % 40]) for i in range(36)]\n"
         "print(junction_tree(domain, [tuple(set(c)) for c in set(cliques)]))\n"
     )
-    texts = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
+    texts = printed_by(program, ("1", "2"))
     assert texts[0] == texts[1] and texts[0].startswith("JunctionTree(")
 
 

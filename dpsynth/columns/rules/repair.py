@@ -482,13 +482,7 @@ class _Repair:
         self._refined(good)
 
     def _forced(self, rows: Codes, donors: Codes, *, cells: bool = True) -> Mask:
-        """Rows that obey after each took the best cells that were found, bool[rows].
-
-        Args:
-            rows: int64[rows], places of the rows.
-            donors: int64[donors], places of rows that obey.
-            cells: whether single cells are tried too, or donors' alone.
-        """
+        """Rows that obey after each took the best cells found: donors', and with ``cells`` single ones."""
         aims, codes = self.aims, self._codes(rows)
         best = np.full(rows.size, np.inf)
         new = {c: own.copy() for c, own in codes.items()}

@@ -1,11 +1,8 @@
 """Processes that race for one approval, and processes that are killed as they ask, approve or use one."""
 
-import json
 import os
 import select
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,15 +11,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from sqlalchemy import event
 
-import dpsynth
 from dpsynth.errors import DpsynthError, NotApproved
 from dpsynth.ledger import store as ledger_tables
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.wings.governance.asking import set_policy
+from tests.ledger.racers import told_by
 from tests.ledger.reservations import EVENTS, cost
-from tests.ledger.test_ledger_processes import forked, lines
+from tests.ledger.test_ledger_processes import forked, killed_at, lines
 from tests.thinned import thinned
 from tests.wings.governance.boards import (
     approved,
@@ -43,15 +39,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def raced(url: str, head: Path | None = None, processes: int = 32, fault: str | None = None) -> Counter[str]:
     """What processes were told that all ran one approved release."""
     job = {"url": url, "head": None if head is None else str(head), "processes": processes, "fault": fault}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.wings.governance.racers", json.dumps(job)],
-        env={**os.environ, "PYTHONPATH": str(Path(dpsynth.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return Counter(json.loads(done.stdout))
+    (told,) = told_by("tests.wings.governance.racers", {**job, "rounds": 1}, 300)
+    return Counter(told)
 
 
 def test_of_thirty_two_processes_one_has_the_approval(database: str) -> None:
@@ -116,24 +105,7 @@ def test_a_process_killed_at_a_change_has_made_it_whole_or_not_at_all(
         approved(ledger, asked(ledger), *("boris", "clara")[:approvals])
     before = ledger.rows()
 
-    def die(*_: object) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def run(tell: Callable[[str], None]) -> None:
-        append = ledger_tables.append
-        if place == "before the row":
-            ledger_tables.append = die  # type: ignore[assignment]
-        elif place == "after the row":
-            ledger_tables.append = lambda *a: (append(*a), die())  # type: ignore[assignment, func-returns-value]
-        elif place == "before the commit":
-            event.listen(ledger._store._engine, "commit", die)
-        else:
-            os.write = die  # type: ignore[assignment]
-        use(ledger)
-        tell("lived")
-
-    with forked(run) as (_, reader):
-        assert lines(reader) == []
+    killed_at(ledger, place, use)
     after = Ledger(database, tmp_path / "head")
     made = place == "after the commit"
     assert after.rows()[: len(before)] == before and (len(after.rows()) > len(before)) == made
