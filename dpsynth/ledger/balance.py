@@ -202,6 +202,8 @@ class Reservation(ReleaseFacts):
         cap_declared: true if the config states its cap, which then holds for the release where it is lower.
         config, plan: digests of all that the config says, and of the plan; recorded where a policy asks for
             approval.
+        allowance: the most epsilon that all releases of its name may have cost, this one included; None where
+            the cap alone bounds them.
 
     Raises:
         ValueError: parallel without a part, or under another relation than add_remove; or the cap's
@@ -217,6 +219,7 @@ class Reservation(ReleaseFacts):
     cap_declared: bool = True
     config: str = ""
     plan: str = ""
+    allowance: Fraction | None = None
 
     def __post_init__(self) -> None:
         if self.parallel and (self.part is None or self.neighbours != "add_remove"):

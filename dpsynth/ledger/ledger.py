@@ -43,6 +43,7 @@ from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, Ta
 from dpsynth.ledger.chain import FIRST, GOVERNING, Fields, HeadFile, Kind, Row, broken_links
 from dpsynth.ledger.contents import Book, InvalidRow, problems_of
 from dpsynth.ledger.refusals import (
+    check_allowance,
     check_allowed,
     check_cap,
     check_counted,
@@ -168,6 +169,7 @@ class Reading:
         today = tables.today()
         opened = account or first_balance(entry, today)
         check_counted(entry, opened)
+        check_allowance(entry, opened)
         check_allowed(entry, opened, self.name, today)
         self._check_policy(entry, None)
         return None

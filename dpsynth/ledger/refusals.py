@@ -202,6 +202,21 @@ def check_resumed(entry: Reservation, recorded: ReleaseEntry) -> None:
         )
 
 
+def check_allowance(entry: Reservation, account: Balance) -> None:
+    """BudgetRefused where the releases of a name would have cost more together than their allowance."""
+    if entry.allowance is None:
+        return
+    same = [r.cost.amount.epsilon for r in account.releases if r.release == entry.release]
+    if sum(same, entry.cost.amount.epsilon) > entry.allowance:
+        raise BudgetRefused(
+            f"The standing budget for questions is spent: verification.epsilon allows "
+            f"ε = {digits(entry.allowance, up=False)} to all releases '{entry.release}' together. They were "
+            f"given ε = {digits(sum(same, Fraction(0)), up=True)}, and this one asks for "
+            f"ε = {digits(entry.cost.amount.epsilon, up=True)}. To allow more, raise verification.epsilon; "
+            "the ledger's cap holds in any case. Nothing was read and nothing was charged."
+        )
+
+
 def check_allowed(entry: Reservation, account: Balance, ledger: str, today: date) -> None:
     """The privacy filter: BudgetRefused unless a reservation and all before it fit under the cap.
 

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,7 @@ class Request:
         period: label of the slice to release; left out: the last slice that has ended.
         rehearsal: True if the table is made up, and the bundle is marked so.
         notice: a public sentence to tell once the release is reserved; "" for none.
+        allowance: the most epsilon that all releases of its name may have cost; None without such a bound.
     """
 
     outputs: Path = Path("outputs")
@@ -60,6 +62,7 @@ class Request:
     period: str | None = None
     rehearsal: bool = False
     notice: str = ""
+    allowance: Fraction | None = None
 
 
 DEFAULT_REQUEST = Request()
@@ -131,9 +134,10 @@ def check_beginning(spec: Spec, request: Request) -> None:
         ledger.foreseen(ledger.read(), wanted)
         return
     occasion = occasion_of(spec, now, request.period)
+    wanted = reservation_of(inputs.compiled, inputs.plan, occasion, _new_id(now))
     # An orchestrator that has not started has no vault yet; the release itself accepts the source later.
     folder, opens = request.outputs / spec.release, not is_locked(spec.source)
-    _check_new(inputs, ledger, ledger.read(), occasion, _new_id(now), folder, opens=opens)
+    _check_new(inputs, ledger, ledger.read(), wanted, occasion, folder, opens=opens)
 
 
 def _new_id(now: datetime) -> str:
@@ -174,7 +178,9 @@ def _new(
     release_id, holder = _new_id(now), secrets.token_hex(16)
     if request.rehearsal:
         release_id = f"rehearsal-{release_id}"
-    for hint in _check_new(inputs, ledger, known, occasion, release_id, folder):
+    wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
+    wanted = replace(wanted, allowance=request.allowance)
+    for hint in _check_new(inputs, ledger, known, wanted, occasion, folder):
         tell(hint)
     reused = _reused(inputs, request, occasion, account, tell)
     header = _header(inputs, occasion, reused, release_id, now) | {"ledger": known.name}
@@ -195,13 +201,12 @@ def _check_new(
     inputs: Inputs,
     ledger: Ledger,
     known: Reading,
+    wanted: Reservation,
     occasion: Occasion,
-    release_id: str,
     folder: Path,
     *,
     opens: bool = True,
 ) -> list[str]:
-    wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
     hints = list(known.hints(wanted, folder))
     if ledger.foreseen(known, wanted) is not None:
         return []
@@ -218,7 +223,7 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
     folder, journal, holder = request.outputs / inputs.spec.release, begun.journal, begun.holder
     wanted = reservation_of(inputs.compiled, inputs.plan, begun.occasion, begun.release_id)
     try:
-        entry = _reserved(ledger, replace(wanted, holder=holder))
+        entry = _reserved(ledger, replace(wanted, holder=holder, allowance=request.allowance))
         if entry.release_id != begun.release_id:
             journal.close()
             discard(partial_of(folder, begun.release_id))

@@ -1,4 +1,4 @@
-"""Processes that race for one approval, and processes that are killed as they ask, approve or use one."""
+"""Processes that race for an approval or an answer, and processes that are killed as they ask or approve."""
 
 import os
 import select
@@ -36,9 +36,9 @@ from tests.wings.governance.boards import (
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-def raced(url: str, head: Path | None = None, processes: int = 32, fault: str | None = None) -> Counter[str]:
-    """What processes were told that all ran one approved release."""
-    job = {"url": url, "head": None if head is None else str(head), "processes": processes, "fault": fault}
+def raced(url: str, contest: str = "approval", processes: int = 32, fault: str | None = None) -> Counter[str]:
+    """What processes were told that all ran one approved release, or all answered a question."""
+    job = {"url": url, "head": None, "processes": processes, "fault": fault, "contest": contest}
     (told,) = told_by("tests.wings.governance.racers", {**job, "rounds": 1}, 300)
     return Counter(told)
 
@@ -55,6 +55,19 @@ def test_a_ledger_that_lets_processes_in_together_loses_the_race(database: str) 
     """The planted fault: no lock. More than one process has read the ledger before any writes."""
     granted(governed(database))
     assert raced(database, processes=6, fault="no lock") != {"won": 1, "refused": 5}
+
+
+def test_of_thirty_two_answers_at_once_two_have_the_standing_budget_for_two(database: str) -> None:
+    assert raced(database, "questions") == {"won": 2, "refused": 30}
+    assert Ledger(database).verify().problems == ()
+    (account,) = Ledger(database).balances()
+    assert len(account.releases) == 2
+
+
+def test_answers_that_are_let_in_together_spend_more_than_the_standing_budget(database: str) -> None:
+    """The planted fault: no lock, as when the budget was looked up before the reservation."""
+    granted(governed(database), release="others")
+    assert raced(database, "questions", processes=6, fault="no lock") != {"won": 2, "refused": 4}
 
 
 def ask_once(ledger: Ledger) -> None:

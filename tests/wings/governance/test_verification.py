@@ -1,6 +1,7 @@
 """Questions of recipients: judged rightly, charged as a release, bounded by a standing budget, and signed."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,13 @@ from dpsynth.columns.numeric import NumericCodec
 from dpsynth.config import compiled, from_mapping, load
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, NotApproved
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.pipeline import beginning
 from dpsynth.wings.governance.asking import ask, reservation_for
 from dpsynth.wings.governance.verification import commands
 from dpsynth.wings.governance.verification.answering import config_of
 from dpsynth.wings.governance.verification.papers import Claim, Question, Verified, outcome, read
 from tests.bundle.recipient.conftest import COLUMNS, released, table
+from tests.ledger.reservations import asking, cost
 from tests.wings.governance import boards
 
 
@@ -156,7 +159,7 @@ def test_the_standing_budget_refuses_and_a_resumed_answer_is_not_another(bundle,
     config, path = configured(tmp_path), asked(bundle, tmp_path, "count by sex")
     for number in range(2):
         commands.answer(config, path, out=tmp_path / f"a{number}.json", outputs=tmp_path / "outputs")
-    with pytest.raises(BudgetRefused, match=r"2 of 2 answers of ε = 1 were given or begun"):
+    with pytest.raises(BudgetRefused, match=r"allows ε = 2\.5 to all .* given ε = 2, and"):
         commands.answer(config, path, out=tmp_path / "a2.json", outputs=tmp_path / "outputs")
     assert not (tmp_path / "a2.json").exists()
     last = read(tmp_path / "a1.json", Verified)[0]
@@ -165,6 +168,37 @@ def test_the_standing_budget_refuses_and_a_resumed_answer_is_not_another(bundle,
     )
     assert read(tmp_path / "a2.json", Verified)[0] == last
     assert len(Ledger(f"sqlite:///{tmp_path}/ledger.db").read().balances()[0].releases) == 2
+
+
+def test_an_answer_that_another_came_before_is_refused_and_leaves_nothing(bundle, tmp_path, monkeypatch):
+    """The other reserves after this one has looked, and before it has reserved."""
+    config = configured(tmp_path, verification={"epsilon": 1.5, "question": 1})
+    path = asked(bundle, tmp_path, "count by sex")
+    accept, began = beginning.accept_source, []
+
+    def overtaken(*arguments: object) -> None:
+        accept(*arguments)
+        if not began:
+            began.append(True)
+            commands.answer(config, path, out=tmp_path / "b.json", outputs=tmp_path / "outputs")
+
+    monkeypatch.setattr(beginning, "accept_source", overtaken)
+    with pytest.raises(BudgetRefused, match="The standing budget for questions is spent"):
+        commands.answer(config, path, out=tmp_path / "a.json", outputs=tmp_path / "outputs")
+    assert read(tmp_path / "b.json", Verified)[0].told and not (tmp_path / "a.json").exists()
+    (entry,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").read().balances()[0].releases
+    assert [p.name for p in (tmp_path / "outputs/people-questions").glob("*2*")] == [entry.release_id]
+
+
+def test_the_standing_budget_is_a_sum_of_prices_and_one_that_cost_nothing_gives_its_own_back(tmp_path):
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    ledger.reserve(asking("r1", "0.3", allowance=Fraction(1, 2)))
+    with pytest.raises(BudgetRefused, match=r"given ε = 0\.3, and this one asks for ε = 0\.25"):
+        ledger.reserve(asking("r2", "0.25", allowance=Fraction(1, 2)))
+    ledger.reserve(asking("other", "0.25", release="another", allowance=Fraction(1, 2)))
+    ledger.reserve(asking("r2", "0.2", allowance=Fraction(1, 2)))
+    ledger.abandon("r1", cost("0"), [])
+    ledger.reserve(asking("r3", "0.3", allowance=Fraction(1, 2)))
 
 
 def test_the_config_that_would_answer_is_that_of_the_release_that_does(bundle, tmp_path):

@@ -26,9 +26,7 @@ from dpsynth.columns.moment_parts import of_parts
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.section import Number, Section, Value, refused
 from dpsynth.config import Spec, compiled
-from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.ledger.ledger import Ledger
-from dpsynth.pipeline.reservation import table_of
+from dpsynth.errors import ConfigError
 from dpsynth.statistics.grouped_counts import condition_of
 
 SUFFIX = "-questions"
@@ -52,11 +50,6 @@ class Verification(Section):
         if self.question > self.epsilon:
             raise refused("must be at most verification.epsilon, the sum of all", "question")
         return self
-
-    @property
-    def answers(self) -> int:
-        """The number of answers that may be given."""
-        return int(self.epsilon // self.question)
 
 
 def verification_of(spec: Spec) -> Verification:
@@ -137,27 +130,6 @@ def _in_few_bins(declared: Value, name: str, question: Parsed, layout: Layout) -
         return declared
     rest = {key: value for key, value in declared.items() if key not in ("min", "max", "edges", "bins")}
     return {**rest, "bins": [*whole, last]}
-
-
-def refuse_too_many(spec: Spec, allowed: Verification) -> int:
-    """The number of answers that are left of the standing budget; the ledger has those that were given.
-
-    Raises:
-        BudgetRefused: none is left.
-    """
-    account = Ledger(spec.ledger.url, spec.ledger.head).read()
-    dataset = account.dataset_of(table_of(spec))
-    balance = None if dataset is None else account.balance(dataset)
-    name = f"{spec.release}{SUFFIX}"
-    given = 0 if balance is None else sum(one.release == name for one in balance.releases)
-    if given >= allowed.answers:
-        raise BudgetRefused(
-            f"The standing budget for questions is spent: {given} of {allowed.answers} answers of ε = "
-            f"{allowed.question} were given or begun, which is all of verification.epsilon = "
-            f"{allowed.epsilon}. Nothing was asked. To allow more, raise verification.epsilon; the ledger's "
-            "cap holds in any case."
-        )
-    return allowed.answers - given
 
 
 def _named(question: Parsed, layout: Layout) -> Clique:

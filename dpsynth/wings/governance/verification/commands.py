@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,7 +64,6 @@ def answer(  # noqa: PLR0913 (options of a command)
     from dpsynth.pipeline.spine import run
     from dpsynth.wings.governance.verification.answering import (
         config_of,
-        refuse_too_many,
         verification_of,
     )
     from dpsynth.wings.governance.verification.papers import Question, read, tell, write
@@ -81,10 +81,8 @@ def answer(  # noqa: PLR0913 (options of a command)
     if out.exists():
         raise DpsynthError(f"{out} exists already. Give a new name.")
     signer = key_in(key, SIGNING_KEY)
-    if resume is None:
-        refuse_too_many(spec, allowed)
-
-    made = run(from_mapping(plain, name=str(config)), Request(outputs, resume, period), tell=note)
+    request = Request(outputs, resume, period, allowance=Fraction(allowed.epsilon))
+    made = run(from_mapping(plain, name=str(config)), request, tell=note)
     opened = open_bundle(made.folder)
     guarantee = opened.facts.guarantee
     told = tell(
