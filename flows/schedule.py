@@ -32,9 +32,10 @@ from prefect.settings import (
 from prefect.states import AwaitingRetry, Cancelled
 from prefect.types.entrypoint import EntrypointType
 
-from dpsynth.config import Spec
+from dpsynth.config import Spec, compiled
 from dpsynth.ledger.balance import ReleaseEntry
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.pipeline.forecast import approval, plan_of
 from dpsynth.pipeline.release_run import waits_for_its_owner
 from dpsynth.pipeline.reservation import next_ticks, occasion_of, table_of
 from flows.release import dataset_of, release
@@ -87,6 +88,10 @@ def _take_up(one: Served, outputs: Path, say: Say, stop: StopSignals) -> None:
             f"{last} of '{name}' has not been released. If its run was missed while this command was "
             f"stopped, it is made up for now; if not, release it with: dpsynth run {one.config}"
         )
+    worked_out = compiled(spec)
+    said = approval(worked_out, plan_of(worked_out), Ledger(spec.ledger.url, spec.ledger.head).read())
+    if said is not None:
+        say(f"Approval of '{name}': {said}")
     (tick,) = next_ticks(one.schedule, now, 1)
     say(f"'{name}' will run at {tick:%Y-%m-%d %H:%M %Z}, for {occasion_of(spec, tick).label}.")
 

@@ -431,6 +431,8 @@ def _in_words(facts: Facts) -> Iterator[str]:
         yield f"Every synthetic row obeys {'the rule' if number == 1 else f'{number} rules'} of the config."
     yield _ledger(facts["ledger"])
     yield from facts["ledger"]["unit_changed"]
+    if facts["approval"] is not None:
+        yield f"Approval: {facts['approval']}"
     yield _time(facts)
 
 

@@ -278,8 +278,9 @@ class Governance(Protocol):
 
     ``enter`` takes every row, and raises ``MalformedContent`` where the policy of its time did not allow it.
     ``check`` raises ``NotApproved`` unless a release may be reserved on a day, or one that is recorded may go
-    on. ``sealed`` adds to the content of a row of the ledger's own what the policy wants in it, such as a
-    signature, or raises ``NotApproved``. A release is found as it was before the row.
+    on; ``planned`` says so beforehand, whatever the occasion. ``sealed`` adds to the content of a row of the
+    ledger's own what the policy wants in it, such as a signature, or raises ``NotApproved``. A release is
+    found as it was before the row.
     """
 
     @property
@@ -303,6 +304,10 @@ class Governance(Protocol):
         release: Callable[[str], ReleaseEntry | None],
         ledger: str,
     ) -> None: ...
+
+    def planned(
+        self, wanted: Reservation, day: date, release: Callable[[str], ReleaseEntry | None]
+    ) -> str: ...
 
     def sealed(
         self,

@@ -20,7 +20,7 @@ from dpsynth.columns.rules import enforcement_of
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.grammar import AcceptanceKeys
 from dpsynth.config.period import LONGEST_LABEL, Period
-from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry
+from dpsynth.ledger.balance import Balance, CapChange, Reservation, first_balance, first_entry
 from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
 from dpsynth.pipeline.reservation import (
     Occasion,
@@ -91,6 +91,7 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         ],
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
         "ledger": _ledger(compiled_spec, plan, known.balance(account), account),
+        "approval": approval(compiled_spec, plan, known),
         "engine": _engine(compiled_spec, plan, rows),
         "notes": [
             *spec.warnings(),
@@ -180,11 +181,24 @@ def _source(spec: Spec) -> str:
 
 
 def _hints(compiled_spec: CompiledSpec, plan: Plan, known: Reading) -> Iterator[str]:
+    return known.hints(reservation_to_come(compiled_spec, plan), Path())
+
+
+def reservation_to_come(compiled_spec: CompiledSpec, plan: Plan) -> Reservation:
+    """The reservation of a run to come, without its id; its period, or tick, is not named yet."""
     spec, label = compiled_spec.spec, "the next"
     part = None if spec.period is None else Slice(spec.period.column, label)
     once = spec.period is None and spec.schedule is None
-    wanted = reservation_of(compiled_spec, plan, Occasion(None if once else label, part), "")
-    return known.hints(wanted, Path())
+    return reservation_of(compiled_spec, plan, Occasion(None if once else label, part), "")
+
+
+def approval(compiled_spec: CompiledSpec, plan: Plan, known: Reading) -> str | None:
+    """Who has approved a release, or must still; None where the ledger has no policy."""
+    policy = known.book.policy
+    if policy is None:
+        return None
+    wanted = known.named(reservation_to_come(compiled_spec, plan))
+    return policy.planned(wanted, known.day, known.release)
 
 
 def plans_of(compiled_spec: CompiledSpec) -> list[Plan]:

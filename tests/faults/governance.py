@@ -35,7 +35,7 @@ GOVERNANCE: tuple[Fault, ...] = (
         "approvals are not counted",
         "A request stands for a release once one person, or nobody, approved it.",
         "Governed.lacking",
-        "max(0, self.policy.approvals - len(counted))",
+        "max(0, self.policy.approvals - len(self._standing(found)))",
         "0",
         f"{_AROUND}one approved]",
     ),
@@ -50,7 +50,7 @@ GOVERNANCE: tuple[Fault, ...] = (
     _fault(
         "an approval that was taken back counts",
         "A release goes out that somebody has changed their mind about.",
-        "Governed.lacking",
+        "Governed._standing",
         "if key not in found.revoked_by",
         "if key",
         f"{_AROUND}an approval that was taken back]",

@@ -18,8 +18,8 @@ from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.chain import FIRST, Governing
 from dpsynth.ledger.contents import of_reservation
 from dpsynth.ledger.ledger import Ledger, Reading
-from dpsynth.pipeline.forecast import plan_of
-from dpsynth.pipeline.reservation import Occasion, occasion_of, reservation_of
+from dpsynth.pipeline.forecast import plan_of, reservation_to_come
+from dpsynth.pipeline.reservation import occasion_of
 from dpsynth.wings.governance.governed import (
     Governed,
     Request,
@@ -76,7 +76,7 @@ def reservation_for(spec: Spec, now: datetime, period: str | None) -> Reservatio
         # Only a period that a run could name.
         occasion_of(spec, now, period)
     worked_out = compiled(spec)
-    return reservation_of(worked_out, plan_of(worked_out), Occasion(None, None), "")
+    return reservation_to_come(worked_out, plan_of(worked_out))
 
 
 def ask(

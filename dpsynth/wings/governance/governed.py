@@ -272,9 +272,13 @@ class Governed:
     def lacking(self, found: Request) -> int:
         """How many approvals a request still lacks."""
         assert self.policy is not None
-        standing = [key for key in found.approved_by if key not in found.revoked_by]
-        counted = self.policy.counted(standing, found.by)
-        return max(0, self.policy.approvals - len(counted))
+        return max(0, self.policy.approvals - len(self._standing(found)))
+
+    def _standing(self, found: Request) -> tuple[str, ...]:
+        """The keys whose approvals of a request count."""
+        assert self.policy is not None
+        kept = [key for key in found.approved_by if key not in found.revoked_by]
+        return self.policy.counted(kept, found.by)
 
     def unfit(self, policy: Policy, found: Request, by: str) -> str | None:
         """Why a key can't approve a request, in words; None if it can."""
@@ -342,7 +346,10 @@ class Governed:
                 r.id: self._unusable(r, content, wanted.dataset, day, release) for r in self._near(content)
             }
             if None not in problems.values():
-                raise NotApproved(self._missing(wanted, problems, ledger))
+                raise NotApproved(
+                    f"The ledger {ledger} refuses release {wanted.release_id}: {self._missing(problems)} "
+                    "Nothing was read and nothing was charged."
+                )
         elif recorded.release_id in self.request_of and recorded.state == "reserved":
             found = self.requests[self.request_of[recorded.release_id]]
             if changed := found.differs(terms_of(content, wanted.dataset), _RESUMED_AS):
@@ -359,18 +366,32 @@ class Governed:
         """The requests about a release of the same name, the latest last."""
         return [r for r in self.requests.values() if r.terms.get("release") == content["release"]]
 
-    def _missing(self, wanted: Reservation, problems: Mapping[str, str | None], ledger: str) -> str:
+    def planned(self, wanted: Reservation, day: date, release: Find) -> str:
+        assert self.policy is not None
+        content, problems = of_reservation(wanted, governed=True), dict[str, str | None]()
+        for found in self._near(content):
+            of_its_own = {**content, "occasion": found.content["occasion"]}
+            problems[found.id] = why = self._unusable(found, of_its_own, wanted.dataset, day, release)
+            if why is None:
+                keys = ", ".join(self._standing(found))
+                of = f" For {of_its_own['occasion']} alone." if of_its_own["occasion"] else ""
+                uses = "" if found.most is None else f" Used {found.used(release):,} of {found.most:,} times."
+                last = "" if found.until is None else f" Until {found.until}."
+                return f"request {found.id} is approved by {keys}.{of}{uses}{last}"
+        return f"the ledger would refuse this release: {self._missing(problems)}"
+
+    def _missing(self, problems: Mapping[str, str | None]) -> str:
+        """What is missing of all requests about a release, after a colon."""
         assert self.policy is not None
         start = (
-            f"The ledger {ledger} refuses release {wanted.release_id}: its policy asks for "
-            f"{self.policy.approvals:,} approval{'s' * (self.policy.approvals != 1)} of a release, and "
+            f"its policy asks for {self.policy.approvals:,} "
+            f"approval{'s' * (self.policy.approvals != 1)} of a release, and "
         )
         # What is nearest to a release: a request that lacks approvals alone, else the latest.
         waiting = [n for n, why in problems.items() if why is not None and "approvals" in why]
         nearest = (waiting or list(problems))[-1:]
-        end = "Nothing was read and nothing was charged."
         if not nearest:
-            return f"{start}nobody has asked for this one. Ask with: {_ASK}. {end}"
+            return f"{start}nobody has asked for this one. Ask with: {_ASK}."
         (name,) = nearest
         why = problems[name]
         if waiting:
@@ -378,9 +399,9 @@ class Governed:
             may = [k for k in self.policy.approvers if self.unfit(self.policy, found, k) is None]
             return (
                 f"{start}{why}. Still to approve: {self.lacking(found):,} of {', '.join(may) or 'nobody'}, "
-                f"each with: dpsynth approve {name} --config CONFIG --key FILE. {end}"
+                f"each with: dpsynth approve {name} --config CONFIG --key FILE."
             )
-        return f"{start}{why}. Ask anew with: {_ASK}. {end}"
+        return f"{start}{why}. Ask anew with: {_ASK}."
 
     def sealed(
         self,

@@ -126,6 +126,52 @@ def test_a_release_goes_out_once_two_people_have_approved_it(board: Board) -> No
     assert board.run("ledger", "show", "--config", "config.yaml").code == 0
 
 
+def planned(board: Board) -> str:
+    """The line of the plan that is about approval."""
+    done = board.run("plan", "config.yaml")
+    (line,) = [line for line in done.out.splitlines() if line.startswith("Approval: ")]
+    stated = json.loads(board.run("plan", "config.yaml", "--json").out)["approval"]
+    assert line == f"Approval: {stated}"
+    return line
+
+
+def test_a_plan_says_who_has_approved_and_who_must_still(board: Board) -> None:
+    before = len(board.kinds)
+    assert "would refuse this release: its policy asks for 2 approvals" in planned(board)
+    request = board.asked("--occasions", "3", "--until", "2099-01-31")
+    board.approved(request, "clara")
+    assert f"request {request} has 1 of 2 approvals. Still to approve: 1 of {board.public['boris']}" in (
+        planned(board)
+    )
+    board.approved(request, "boris")
+    assert board.run("run", "config.yaml", "--plain").code == 0
+    keys = f"{board.public['boris']}, {board.public['clara']}"
+    assert planned(board) == (
+        f"Approval: request {request} is approved by {keys}. Used 1 of 3 times. Until 2099-01-31."
+    )
+    another_epsilon(board)
+    assert f"request {request} was made before the configuration, the plan" in planned(board)
+    # A plan is no attempt: it enters nothing.
+    assert board.kinds[before:] == ["requested", "approved", "approved", "dataset", "reserved", "closed"]
+
+
+def test_a_ledger_without_a_policy_has_no_such_line_in_a_plan(dpsynth: Command) -> None:
+    (dpsynth.folder / "config.yaml").write_text(json.dumps(SMALL))
+    done = dpsynth("plan", "config.yaml")
+    assert done.code == 0 and "Approval" not in done.out
+
+
+def test_one_period_is_approved_whether_periods_add_up_or_not(board: Board) -> None:
+    rows = [(*row, "2026-03-15") for row in people(300)]
+    lines = [",".join(row) for row in ((*HEADER, "visited"), *rows)]
+    (board.folder / "people.csv").write_text("\n".join(lines) + "\n")
+    board.configure(period={"column": "visited", "every": "month", "composition": "parallel"})
+    request = board.granted("--period", "2026-03")
+    assert f"request {request} is approved by" in planned(board) and " For 2026-03 alone." in planned(board)
+    assert refused(board.run("run", "config.yaml", "--plain", "--period", "2026-02"), "is for 2026-03")
+    assert board.run("run", "config.yaml", "--plain", "--period", "2026-03").code == 0
+
+
 def test_an_approver_may_change_their_mind_until_it_is_released(board: Board) -> None:
     request = board.granted()
     done = board.run("approve", request, "--revoke", "--config", "config.yaml", "--key", "clara.key")
