@@ -73,8 +73,10 @@ _KINDS: Mapping[type[DpsynthError], str] = {BudgetRefused: "refused", Interrupte
 
 def completed(dataset: str, name: str, done: Release) -> None:
     """Report a release in Prefect; reports that Prefect refuses are dropped."""
-    with suppress(DpsynthError):
-        guarded("describe the release", lambda: _describe(name, done))
+    # Of a sealed bundle nothing is shown but what was asked for.
+    if done.handed_over.is_dir():
+        with suppress(DpsynthError):
+            guarded("describe the release", lambda: _describe(name, done))
     _emit(
         "completed",
         f"dpsynth.dataset.{dataset}",

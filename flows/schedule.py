@@ -38,11 +38,18 @@ from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.forecast import approval, plan_of
 from dpsynth.pipeline.release_run import waits_for_its_owner
 from dpsynth.pipeline.reservation import next_ticks, occasion_of, table_of
+from dpsynth.wing import Point
 from flows.release import dataset_of, release
 from flows.served import Served, StopSignals
 from flows.server import check_usable, configured_server, running
 
 Say = Callable[[str], None]
+
+DUE: Point[Callable[[Path], Iterator[str]]] = Point("sealed bundles that are due", "governance")
+"""Opens the sealed bundles in the folder of a release's name whose embargo has ended, and says so of each."""
+
+_BETWEEN_LOOKS = 20.0
+"""Seconds between two looks for such bundles."""
 
 
 def serve_all(served: Sequence[Served], outputs: Path, say: Say, stop: StopSignals) -> None:
@@ -63,7 +70,8 @@ def serve_all(served: Sequence[Served], outputs: Path, say: Say, stop: StopSigna
     with _server(served, say):
         for one in served:
             _take_up(one, outputs, say, stop)
-        asyncio.run(_serve([_deployment(one, outputs) for one in served], stop))
+        folders = [outputs / one.spec.release for one in served]
+        asyncio.run(_serve([_deployment(one, outputs) for one in served], folders, say, stop))
     say("Stopped.")
 
 
@@ -156,7 +164,21 @@ def _ended(process: subprocess.Popen[bytes], within: float) -> bool:
     return process.returncode is not None
 
 
-async def _serve(deployments: Sequence[RunnerDeployment], stop: StopSignals) -> None:
+async def _open_sealed(folders: Sequence[Path], say: Say) -> None:
+    """Open sealed bundles when they are due, for as long as it is let; say the same only once."""
+    due, said = DUE.filled(), set[str]()
+    while due is not None:
+        for folder in folders:
+            for sentence in await asyncio.to_thread(list, due(folder)):
+                if sentence not in said:
+                    say(sentence)
+                    said.add(sentence)
+        await asyncio.sleep(_BETWEEN_LOOKS)
+
+
+async def _serve(
+    deployments: Sequence[RunnerDeployment], folders: Sequence[Path], say: Say, stop: StopSignals
+) -> None:
     """Run all due runs until a signal, which interrupts the current ones."""
     # Not paused at the end: runs that fall due until the next start stay listed, and are made up for.
     runner = Runner(pause_on_shutdown=False)
@@ -164,12 +186,14 @@ async def _serve(deployments: Sequence[RunnerDeployment], stop: StopSignals) -> 
     runner.handle_sigterm = stop.ask  # type: ignore[method-assign]
     for deployment in deployments:
         await runner.aadd_deployment(deployment)
+    opening = asyncio.create_task(_open_sealed(folders, say))
     serving = asyncio.create_task(runner.start())
     while not serving.done():
         await asyncio.sleep(0.2)
         if stop.asked and runner.started:
             await runner.astop()
             break
+    opening.cancel()
     await serving
 
 

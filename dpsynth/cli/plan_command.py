@@ -433,6 +433,8 @@ def _in_words(facts: Facts) -> Iterator[str]:
     yield from facts["ledger"]["unit_changed"]
     if facts["approval"] is not None:
         yield f"Approval: {facts['approval']}"
+    if facts["embargo"] is not None:
+        yield f"Embargo: the finished bundle is kept encrypted until {facts['embargo']}."
     yield _time(facts)
 
 

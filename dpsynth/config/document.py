@@ -463,7 +463,6 @@ class OfWing(Checked):
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         if self._adapter is None:
             return {}
-        if self._optional:
-            return {"anyOf": [handler(self._adapter.core_schema), {"type": "null"}]}
         # Inside of another schema the type is described under its own name, like that of a key of the core.
-        return handler(core_schema.with_default_schema(self._adapter.core_schema))
+        inner = handler(core_schema.with_default_schema(self._adapter.core_schema))
+        return {"anyOf": [inner, {"type": "null"}]} if self._optional else inner

@@ -317,6 +317,11 @@ class Spec(Section):
     verification: Annotated[object | None, OfWing("verification", optional=True)] = Field(
         default=None, description="What may be spent on questions of recipients. Left out: nothing."
     )
+    embargo: Annotated[str | None, OfWing("embargo", optional=True)] = Field(
+        default=None,
+        description="Instant until which the finished bundle is kept encrypted, with its time zone, such as "
+        "2026-12-24T09:00+01:00. Left out: it is published at once.",
+    )
     period: Period | None = Field(
         default=None, description="Slice of the table that a release is about. Left out: all rows."
     )

@@ -92,6 +92,7 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
         "ledger": _ledger(compiled_spec, plan, known.balance(account), account),
         "approval": approval(compiled_spec, plan, known),
+        "embargo": spec.embargo,
         "engine": _engine(compiled_spec, plan, rows),
         "notes": [
             *spec.warnings(),

@@ -238,13 +238,20 @@ def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> 
     write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)
 
 
-def publish(run: ReleaseRun, tell: Tell) -> None:
-    """Put the bundle in place after it is settled; a bundle in place stays unchanged.
+SEAL: Point[Callable[[Path, str, str], str]] = Point("seal of a bundle", "governance")
+"""Encrypts the bundles in a partial folder of a release until an instant, and says so."""
+
+
+def publish(inputs: Inputs, run: ReleaseRun, tell: Tell) -> None:
+    """Put the bundle in place after it is settled, sealed under an embargo; one in place stays unchanged.
 
     The page of the releases beside it is written anew, one run at a time. A release doesn't fail because its
     page can't be written; the next one writes it.
     """
     if not run.published:
+        embargo = None if run.rehearsal else inputs.spec.embargo
+        if embargo is not None:
+            tell(SEAL.needed("embargo")(run.partial, run.release_id, embargo))
         commit(run.partial, run.final)
     write_page = None if run.rehearsal else PAGE_OF_RELEASES.filled()
     if write_page is None:

@@ -110,7 +110,7 @@ def run(
             if stage.plan.later:
                 stage = step(Step.NEXT_AUDIENCE, next_tier, inputs, stage, made.fitted.measured)
         step(Step.SETTLE, settle, release_run, stage.plan)
-        step(Step.PUBLISH, publish, release_run, tell)
+        step(Step.PUBLISH, publish, inputs, release_run, tell)
     return replace(tiers[-1], audiences={tier.audience: tier for tier in tiers if tier.audience})
 
 

@@ -32,6 +32,49 @@ GOVERNANCE: tuple[Fault, ...] = (
         f"{_FORGED}naming_a_request]",
     ),
     _fault(
+        "an embargo that has no end to wait for",
+        "A sealed release is opened whenever somebody asks.",
+        "publish",
+        "if _now() < found.until:",
+        "if _now() > found.until:",
+        f"{_HERE}test_embargo.py::test_it_is_opened_once_as_it_was_finished_and_is_good",
+    ),
+    _fault(
+        "a bundle that lies beside its seal",
+        "Under an embargo the bundle is encrypted, and can be read all the same.",
+        "seal",
+        "shutil.rmtree(partial / name)",
+        "pass",
+        f"{_HERE}test_embargo.py::test_nothing_of_a_bundle_can_be_read_before_its_instant",
+    ),
+    _fault(
+        "pieces of a sealed bundle without an order",
+        "Pieces that somebody exchanged or left out are taken for the bundle.",
+        "_nonce",
+        'return number.to_bytes(11, "big") + bytes([last])',
+        "return bytes(12)",
+        f"{_HERE}test_embargo.py::test_what_was_changed_is_not_opened[exchanged pieces]",
+    ),
+    _fault(
+        "a statement that is not sealed with the bundle",
+        "Whoever writes another instant into it has the bundle opened sooner.",
+        "_decrypt",
+        "path.stat().st_size, key, (folder / SEALED / STATEMENT).read_bytes()",
+        'path.stat().st_size, key, found.text.replace("2013", "2093").encode()',
+        f"{_HERE}test_embargo.py::test_what_was_changed_is_not_opened[another instant]",
+    ),
+    _fault(
+        "a seal that is removed before the bundle is there",
+        "A process that is killed as it opens a release leaves neither.",
+        "publish",
+        "        _decrypt(folder, found, opening)\n",
+        "        shutil.copytree(folder / SEALED, copy := opening / SEALED)\n"
+        "        shutil.rmtree(folder / SEALED)\n        copy.rename(folder / SEALED)\n"
+        "        _decrypt(folder, found, opening)\n",
+        f"{_HERE}test_embargo.py::"
+        "test_an_opening_that_is_killed_at_any_moment_is_whole_or_not_begun_and_is_finished_later",
+    ),
+    _fault(
         "approvals are not counted",
         "A request stands for a release once one person, or nobody, approved it.",
         "Governed.lacking",

@@ -108,8 +108,15 @@ _ERRORS = ("cells", "distance", "error", "standard_error", "low", "high")
 T = TypeVar("T")
 
 
+SEALED: Point[Callable[[Path], str]] = Point("sealed bundle", "governance")
+"""From a folder to a sentence that says until when its bundle is sealed; "" if it is not."""
+
+
 def no_bundle(path: Path) -> BundleRefused:
     """The refusal of a folder without a bundle; of a release for several audiences it names their folders."""
+    sealed = SEALED.filled()
+    if sealed is not None and (said := sealed(path)):
+        return BundleRefused(said)
     names = sorted(found.parent.name for found in path.glob(f"*/{MANIFEST}"))
     advice = (
         f"It holds bundles of several audiences: give the folder of one of them, {' or '.join(names)}."

@@ -15,6 +15,7 @@ WING = Wing(
         "approve": f"{_HERE}.commands:approve",
         "review": f"{_HERE}.commands:review",
         "withdraw": f"{_HERE}.commands:withdraw",
+        "publish": f"{_HERE}.commands:publish",
         "question": f"{_HERE}.verification.commands:question",
         "answer": f"{_HERE}.verification.commands:answer",
         "check-answer": f"{_HERE}.verification.commands:check_answer",
@@ -28,5 +29,9 @@ WING = Wing(
         "policy of a ledger": f"{_HERE}.governed:Governed",
         "policy on the command line": f"{_HERE}.commands:policy",
         "notices of a bundle": f"{_HERE}.notices:notices_of",
+        "embargo": f"{_HERE}.sealing:Embargo",
+        "seal of a bundle": f"{_HERE}.sealing:seal",
+        "sealed bundle": f"{_HERE}.sealing:sealed_in_words",
+        "sealed bundles that are due": f"{_HERE}.sealing:publish_due",
     },
 )

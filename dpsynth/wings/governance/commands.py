@@ -191,6 +191,17 @@ def withdraw(  # noqa: PLR0913 (options of a command)
     print(path)
 
 
+def publish(
+    release: Annotated[Path, typer.Argument(help="The folder of a release under embargo.")],
+) -> None:
+    """Open a sealed release once its embargo has ended; the last line printed is its folder."""
+    from dpsynth.wings.governance.sealing import publish as opened
+
+    done = opened(release)
+    print("Published." if done else "It is published already; nothing was changed.")
+    print(release)
+
+
 def policy(book: Ledger, file: Path | None, key: Path | None, purpose: str) -> None:
     """Show the policy of a ledger and its requests, or set it."""
     from dpsynth.config.document import checked, read_yaml

@@ -34,6 +34,7 @@ _USELESS: Mapping[str, str] = {
     "period": "has no use with trust: local: who is asked, and when, is up to the collection",
     "schedule": "has no use with trust: local: reports are aggregated when they have come in",
     "reuse": "has no use with trust: local: give each collection a release of its own",
+    "embargo": "is not supported with trust: local",
     "engine": "has no use with trust: local: there is no private table to count",
     "public_table": "is not supported with trust: local",
     "public_marginals": "are not supported with trust: local",

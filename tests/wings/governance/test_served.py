@@ -1,5 +1,6 @@
-"""``dpsynth serve`` under a policy, by a real Prefect server: refused without approval, run with it."""
+"""``dpsynth serve`` with a real Prefect server, under a policy and an embargo."""
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,12 +21,12 @@ pytestmark = [
 ]
 
 
-def test_a_tick_is_refused_without_approval_and_released_with_it(
+def test_a_tick_is_refused_without_approval_released_with_it_and_opened_after_its_embargo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "work").mkdir()
     place, ours = Place(tmp_path / "work", tmp_path), Clock(tmp_path / "clock")
-    furnish(place)
+    furnish(place, embargo="2031-02-10T09:00+01:00")
     monkeypatch.chdir(place.folder)
     ours.set(datetime(2031, 1, 20, 12, tzinfo=UTC))
     ledger = governed("sqlite:///ledger.db")
@@ -49,16 +50,22 @@ def test_a_tick_is_refused_without_approval_and_released_with_it(
         assert done["state"]["type"] == "COMPLETED", done["state"]
         (entry,) = account(place).releases
         assert (entry.occasion, entry.state) == ("2031-01", "closed")
-        assert (place.folder / "outputs/people" / entry.release_id / "public/manifest.json").is_file()
+        folder = place.folder / "outputs/people" / entry.release_id
+        assert {p.name for p in folder.iterdir()} == {"private", "sealed"}
+        assert served.api.ask("/artifacts/filter", {"artifacts": {"key": {"like_": "release-%"}}}) == []
 
         (run,) = served.jump(datetime(2031, 3, 1, 2, 0, 1, tzinfo=UTC))
         assert run["state"]["name"] == "Refused" and "is used up" in run["state"]["message"]
         assert [r.occasion for r in account(place).releases] == ["2031-01"]
+        # The embargo has ended by that clock, and the schedule has opened what it sealed.
+        until((folder / "public/manifest.json").is_file)
         assert served.stop() == 0
     finally:
         if served.process.poll() is None:
             served.kill()
     said = served.log.read_text()
     assert "Approval of 'people': the ledger would refuse this release: its policy asks for 2" in said
+    assert f"The embargo of {entry.release_id} has ended: outputs/people/" in said
+    assert place.call([sys.executable, "-m", "dpsynth", "verify", str(folder)]).code == 0
     assert "Nothing was released. The ledger " in said and "Traceback" not in said
     assert ledger.verify().problems == ()
