@@ -140,7 +140,7 @@ def keygen(file: Annotated[Path, typer.Argument(help="The new file of the privat
     print(key.public)
 
 
-def _opened(bundle: Path, *, tell: bool = True) -> Bundle:
+def opened_bundle(bundle: Path, *, tell: bool = True) -> Bundle:
     """A bundle; its notices go to standard error, before anything else."""
     from dpsynth.bundle.recipient import open_bundle
 
@@ -168,7 +168,7 @@ def query(
 
     if as_json and as_csv:
         raise ConfigError("--json and --csv contradict each other. Give one of them, or none.")
-    opened = _opened(bundle, tell=as_json or as_csv)
+    opened = opened_bundle(bundle, tell=as_json or as_csv)
     answer = opened.query(question, Asked(asked or default_memory(opened)))
     if as_json:
         print(json_text(answer.to_json()))
@@ -196,7 +196,7 @@ def sample(
     """Draw more synthetic rows from a bundle, refined like the released ones; it costs no privacy."""
     from dpsynth.bundle.recipient.more_rows import more_rows, print_rows, write_rows
 
-    opened = _opened(bundle)
+    opened = opened_bundle(bundle)
     tables = more_rows(opened, rows, given, seed)
     if opened.facts.terms:
         print(f"Terms of use: {spelt_out(opened.facts.terms)}", file=sys.stderr)

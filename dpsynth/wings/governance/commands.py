@@ -63,7 +63,7 @@ def request(
         print(sentence)
     found = governed_by(ledger.read())
     print(
-        f"It lacks {found.lacking(made):,} approvals. Each approver: dpsynth approve {made.id} "
+        f"It lacks {_approvals(found.lacking(made))}. Each approver: dpsynth approve {made.id} "
         f"--config {config} --key FILE"
     )
     print(made.id)
@@ -103,10 +103,10 @@ def approve(
         book = _ledger(spec, ledger, head)
         taken = revoke(book, request_id, _key(key))
         lacking = governed_by(book.read()).lacking(taken)
-        print(f"Your approval is taken back. It lacks {lacking:,} approvals.")
+        print(f"Your approval is taken back. It lacks {_approvals(lacking)}.")
         return
     made, lacking = approved(_ledger(spec, ledger, head), request_id, _key(key), seen)
-    print(f"Approved by {made.approved_by[-1]}. It lacks {lacking:,} more approvals.")
+    print(f"Approved by {made.approved_by[-1]}. It lacks {_approvals(lacking)}.")
     if not lacking and made.policy is not None:
         print("Put the policy in force with the command by which it was asked for.")
 
@@ -148,6 +148,10 @@ def review(
         _check_same(found, page.named(reservation_for(spec, datetime.now(UTC), None)), config)
         made = review_of_request(found, spec, page)
     write_page(out, review_html(made).encode())
+
+
+def _approvals(number: int) -> str:
+    return f"{number:,} approval{'s' * (number != 1)}" if number else "no approval"
 
 
 def _check_same(found: Request, wanted: Reservation, config: Path | None) -> None:
@@ -241,7 +245,7 @@ def _state(made: Request, found: Governed, page: Reading) -> str:
     if made.done:
         return "in force" if made.policy == found.policy else "was in force"
     if lacking := found.lacking(made):
-        return f"lacks {lacking:,} approvals"
+        return f"lacks {_approvals(lacking)}"
     if made.policy is not None:
         return "approved"
     of = "" if made.most is None else f" of {made.most:,}"

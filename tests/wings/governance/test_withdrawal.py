@@ -94,6 +94,8 @@ def test_a_withdrawn_release_says_so_first_wherever_it_is_opened(office: Office)
     assert verified.code == 1 and verified.out.splitlines()[0] == said
     assert verified.out.splitlines()[-1] == "The bundle is good. It is WITHDRAWN."
     assert office.run("query", office.first, ASK).out.splitlines()[0] == said
+    asked = office.run("question", office.first, ASK, "--within", "5%", "--out", "q.json")
+    assert asked.err.splitlines() == [said]
     as_json = office.run("query", office.first, ASK, "--json")
     assert json.loads(as_json.out)["notices"] == [said] and as_json.err.splitlines()[0] == said
     as_csv = office.run("query", office.first, ASK, "--csv")

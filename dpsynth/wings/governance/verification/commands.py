@@ -30,10 +30,10 @@ def question(
     out: Annotated[Path, typer.Option(help="A new file for the question.")],
 ) -> None:
     """Write a question for the owner: is what this bundle says near the private table? It costs nothing."""
-    from dpsynth.bundle.recipient import open_bundle
+    from dpsynth.cli.recipient_commands import opened_bundle
     from dpsynth.wings.governance.verification.papers import ask, write
 
-    asked, found = ask(open_bundle(bundle), text, _share(within))
+    asked, found = ask(opened_bundle(bundle), text, _share(within))
     write(out, asked)
     print(found)
     print(f"The question is in {out}. Its figures are those of the bundle; send it to the bundle's owner.")
