@@ -767,8 +767,8 @@ FAULTS: tuple[Fault, ...] = (
         "A release is public that the ledger may refuse to close.",
         "run",
         "        step(Step.SETTLE, settle, release_run, stage.plan)\n"
-        "        step(Step.PUBLISH, publish, release_run, tell)\n",
-        "        step(Step.PUBLISH, publish, release_run, tell)\n"
+        "        step(Step.PUBLISH, publish, inputs, release_run, tell)\n",
+        "        step(Step.PUBLISH, publish, inputs, release_run, tell)\n"
         "        step(Step.SETTLE, settle, release_run, stage.plan)\n",
         _SHOWN_ONCE_SETTLED,
     ),
