@@ -36,6 +36,7 @@ from dpsynth.plan.plan import Plan, promised
 from dpsynth.wings.governance.acceptance.keys import Accept
 from dpsynth.wings.governance.asking import Uses, governed_by
 from dpsynth.wings.governance.governed import Request
+from dpsynth.wings.governance.verification.answering import Verification
 
 GUESSES = (0.01, 0.1, 0.5)
 """Beliefs about a person beforehand, as probabilities."""
@@ -123,6 +124,8 @@ class Review:
         criteria: the acceptance criteria, judged for a bundle.
         exam: what the exam says; for a request what it will ask.
         signed: acts in the ledger.
+        afterwards: what happens once it is finished: an embargo, answers to questions.
+        signatures: how many are wanted on paper.
     """
 
     of: str
@@ -141,6 +144,8 @@ class Review:
     signed: tuple[Signed, ...]
     account: Account | None
     notices: tuple[Notice, ...] = ()
+    afterwards: tuple[str, ...] = ()
+    signatures: int = 1
 
     @property
     def guesses(self) -> tuple[Guess, ...]:
@@ -204,6 +209,8 @@ def review_of_request(request: Request, spec: Spec, page: Reading) -> Review:
         policy=_policy(page),
         signed=_signed(page, request.id),
         account=_account(page, str(request.terms["dataset"])),
+        afterwards=tuple(_afterwards(spec)),
+        signatures=_signatures(page),
     )
 
 
@@ -230,6 +237,7 @@ def review_of_bundle(public: Path, manifest: Manifest, page: Reading | None) -> 
         signed=() if asked is None or page is None else _signed(page, asked.id),
         account=None if entry is None or page is None else _account(page, entry.dataset),
         notices=notices_beside(public, manifest.release_id, manifest.signed_by),
+        signatures=1 if page is None else _signatures(page),
     )
 
 
@@ -307,6 +315,16 @@ def _outside(spec: Spec) -> Iterator[str]:
         )
 
 
+def _afterwards(spec: Spec) -> Iterator[str]:
+    if spec.embargo is not None:
+        yield f"The finished bundle is kept encrypted until {spec.embargo}."
+    if isinstance(spec.verification, Verification):
+        yield (
+            f"Questions of recipients may be answered: each for ε = {spec.verification.question}, all for "
+            f"ε = {spec.verification.epsilon}. Each answer is a release of its own, with its own approval."
+        )
+
+
 def _stated(manifest: Manifest) -> Iterator[str]:
     for marginal in manifest.public_marginals:
         yield f"Public counts or shares of {', '.join(marginal.columns)}."
@@ -331,6 +349,11 @@ def _exam(plan: Plan) -> tuple[str, ...]:
 def _policy(page: Reading) -> tuple[str, ...]:
     found = governed_by(page).policy
     return () if found is None else tuple(found.in_words())
+
+
+def _signatures(page: Reading) -> int:
+    found = governed_by(page).policy
+    return 1 if found is None else found.approvals
 
 
 def _signed(page: Reading, request_id: str) -> tuple[Signed, ...]:

@@ -47,6 +47,9 @@ def reviewed(board: Board, *words: str) -> str:
 
 
 def test_a_review_of_a_request_has_all_that_is_to_be_weighed(board: Board) -> None:
+    board.configure(
+        **CRITERIA, embargo="2093-12-24T09:00+01:00", verification={"epsilon": 0.5, "question": 0.1}
+    )
     request = board.asked("--occasions", "3")
     board.approved(request, "boris")
     # No table is opened: there is none.
@@ -54,6 +57,9 @@ def test_a_review_of_a_request_has_all_that_is_to_be_weighed(board: Board) -> No
     page = reviewed(board, request)
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == HEADINGS
     assert "open data" in section(page, "purpose") and "asked for 3 releases" in section(page, "purpose")
+    assert "kept encrypted until 2093-12-24T08:00:00+00:00." in section(page, "purpose")
+    assert "each for ε = 0.1, all for ε = 0.5." in section(page, "purpose")
+    assert page.count("On paper: name") == 2
     assert "one row" in section(page, "people")
     alternatives = section(page, "alternatives")
     for way in ("as asked", "half of ε", "a quarter of ε", "the first half of the columns"):
