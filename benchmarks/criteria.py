@@ -6,9 +6,10 @@
 A made table of five columns is released so many times under each epsilon, in this process. After each release
 the true errors are counted: the share of rows that would have to change, of one column, of each pair, of four
 columns together, and the mean over pairs. Then criteria are judged whose `at_most` is just below the true
-error, so that "met" is false, and just above it, so that "not met" is. Nobody could declare such criteria
-beforehand: any other is judged wrongly less often. Prints the share of false words with its standard error,
-for two confidences, beside the odds that are stated; and how far limits lie from the error.
+error, so that "met" is false, and just above it, so that "not met" is. Of a classifier, by accuracy and by
+balanced accuracy, its `at_least` is just above and just below its true score. Nobody could declare such
+criteria beforehand: any other is judged wrongly less often. Prints the share of false words with its
+standard error, for two confidences, beside the odds that are stated; and how far limits lie from the error.
 """
 
 from __future__ import annotations
@@ -16,24 +17,30 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections import defaultdict
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, product
 from math import sqrt
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from coded_tables import markdown
 
 import dpsynth
+from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Domain
-from dpsynth.config import from_mapping
+from dpsynth.columns.finished_table import CodedRows, FinishedTable
+from dpsynth.config import compiled, from_mapping
 from dpsynth.statistics.verdict import Finished
 from dpsynth.wings.governance.acceptance.judging import judged, reach_of
 from dpsynth.wings.governance.acceptance.keys import ErrorOf
+from dpsynth.wings.governance.acceptance.training import trained
 
 SIZES = {"a": 2, "b": 4, "c": 6, "d": 3, "e": 5}
 FOUR = ["a", "b", "d", "e"]
 CONFIDENCES = (0.95, 0.8)
+SCORES = ("accuracy", "balanced_accuracy")
 NOISE = {"gaussian": {"delta": 1e-6}, "laplace": {"noise": "laplace"}}
 
 
@@ -51,6 +58,22 @@ def error(real: pd.DataFrame, synthetic: pd.DataFrame, columns: list[str]) -> fl
     """The share of rows that would have to change."""
     one, two = (frame.value_counts(columns, normalize=True) for frame in (real, synthetic))
     return float(one.sub(two, fill_value=0.0).abs().sum()) / 2
+
+
+def coded_rows(columns: Sequence[Column], frame: pd.DataFrame) -> CodedRows:
+    rows = CodedRows()
+    rows.add({c.name: c.encode(pa.array(frame[c.name], pa.string())).astype(c.code_type) for c in columns})
+    return rows
+
+
+def true_scores(real: CodedRows, synthetic: CodedRows, columns: Sequence[Column]) -> dict[str, float]:
+    """The scores among real rows of the classifiers that a release trains."""
+    codes, found = real.whole(), {}
+    for score in SCORES:
+        right = trained(FinishedTable(synthetic, 1), columns, "b", score.replace("_", " ")).right(codes)
+        each = [right[codes["b"] == code].mean() for code in range(SIZES["b"])]
+        found[score] = float(np.mean(each) if score == "balanced_accuracy" else right.mean())
+    return found
 
 
 def main() -> None:
@@ -85,6 +108,7 @@ def main() -> None:
                         "accept": {
                             "on_fail": "publish",
                             "criteria": [
+                                *({"classifier": "b", "score": score, "at_least": 0.5} for score in SCORES),
                                 {"error_of": FOUR, "at_most": 0.5},
                                 {"error_of": "c", "at_most": 0.5},
                             ],
@@ -92,6 +116,7 @@ def main() -> None:
                     }
                 )
                 real.to_csv(f"{folder}/made.csv", index=False)
+                coded = compiled(spec).columns
                 for _ in range(chosen.runs):
                     made = dpsynth.release(spec, outputs=Path(folder, "out"), tell=lambda _: None)
                     synthetic = made.synthetic.astype(str)
@@ -108,6 +133,14 @@ def main() -> None:
                                 one = {"error_of": of, "at_most": at_most, "confidence": confidence}
                                 (said,) = judged([one], finished)
                                 false[confidence, word].append(said.outcome == word)
+                    scores = true_scores(coded_rows(coded, real), coded_rows(coded, synthetic), coded)
+                    for confidence, (score, true_score) in product(CONFIDENCES, scores.items()):
+                        for word, least in (("met", true_score + 1e-6), ("not met", true_score - 1e-6)):
+                            one = {"classifier": "b", "score": score, "at_least": least}
+                            (said,) = judged([one | {"confidence": confidence}], finished)
+                            false[confidence, f"{word}, {score.replace('_', ' ')}"].append(
+                                said.outcome == word
+                            )
                     assert made.exam is not None and made.exam.distances is not None
                     answers = made.exam.distances
                     reach = reach_of(

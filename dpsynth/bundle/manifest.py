@@ -37,6 +37,7 @@ from dpsynth.bundle.structure_tree import TreeClique, largest
 from dpsynth.columns.column import merged_columns
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
+from dpsynth.columns.measurement import Classified
 from dpsynth.columns.public_schema import public_schema, published_layout
 from dpsynth.columns.rules.grids import Enforcement
 from dpsynth.columns.statistic_kinds import Asked, request_of
@@ -260,6 +261,7 @@ class StatedExam(Part):
     answered: bool = Field(description="False if an interruption lost the answer.")
     marginals: Whole
     rows: Whole = Field(description="Number of rows that the synthetic counts were scaled to.")
+    classified: tuple[Classified, ...] = Field((), description="Of classifiers of the synthetic rows.")
     noise: str = ""
     scale: float = 0.0
     standard_error: float = Field(0.0, description="Of one error, a share of the rows.")

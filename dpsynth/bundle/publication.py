@@ -164,8 +164,8 @@ class Publication:
         rows: the source of the table's rows, and of more: the Markov random field fitted to all answers, and
             the targets that rows are refined to.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
-            "choose", "errors", "parities", "sums", "finer counts", "exam" or
-            "count"), ``columns``, ``merged_values`` (true if it was
+            "choose", "errors", "parities", "sums", "finer counts", "exam",
+            "classified" or "count"), ``columns``, ``merged_values`` (true if it was
             asked over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
             ``rho``.
         cliques: the chosen cliques in order; a clique may be repeated.

@@ -520,6 +520,7 @@ _PURPOSES = {
     "errors": "How far sets of columns are from the model",
     "parities": "Which sets of columns of two values have an exclusive or",
     "exam": "How far the finished table is from the private one",
+    "classified": "How often a classifier of synthetic rows is right",
 }
 
 

@@ -511,6 +511,8 @@ def _questions(facts: Facts) -> str:
         asked.append(f"at most {number} {tables} ({facts['structure']}{chosen}{weights})")
     if "exam" in by_step:
         asked.append(f"{by_step['exam']} distances of the finished table, its exam")
+    guessed = dict.fromkeys(target for target, _ in facts["classified"])
+    asked += [f"how often a classifier of {target} is right" for target in guessed]
     rows = "" if facts["rows_public"] else " The number of rows is private, and noisy too."
     return f"Asked: {listed(asked)}.{rows}"
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Codes, Intervals
 from dpsynth.columns.column import Column, codes_of
+from dpsynth.columns.domain import Domain
 from dpsynth.columns.layout import DrawnRows, Layout
 
 Coded = Mapping[str, NDArray[np.unsignedinteger]]
@@ -186,3 +187,51 @@ class FinishedTable:
                 digest.update(repr((name, codes.dtype.str)).encode())
                 digest.update(np.ascontiguousarray(codes).tobytes())
         return digest.hexdigest()
+
+
+RIGHT = "right"
+"""The axis of counts that says whether a guess is right."""
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A public classifier: one column's code, guessed as the class with the largest sum of scores.
+
+    Scores are integers. A sum of floating-point numbers may depend on the rows that are computed with it, and
+    then one person's rows move the guess of another's.
+
+    Attributes:
+        target: the column that is guessed.
+        aim: what it is trained for, in words.
+        scores: scores by column, int64[codes, classes]. Classes are the first codes of the target.
+    """
+
+    target: str
+    aim: str
+    scores: Mapping[str, NDArray[np.int64]]
+
+    @property
+    def classes(self) -> int:
+        return next(iter(self.scores.values())).shape[1]
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 in hex of all that decides the guesses."""
+        digest = sha256(self.target.encode())
+        for name, scores in self.scores.items():
+            digest.update(repr((name, scores.shape)).encode() + scores.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def fits(self, domain: Domain) -> bool:
+        """True if each code of a domain has scores, and each class is a code."""
+        sizes = domain.sizes
+        scored = all(s.shape == (sizes.get(name), self.classes) for name, s in self.scores.items())
+        return scored and 0 < self.classes <= sizes.get(self.target, 0)
+
+    def right(self, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> NDArray[np.uint8]:
+        """1 for each row of codes whose target is guessed right, otherwise 0."""
+        truth = codes[self.target]
+        sums = np.zeros((len(truth), self.classes), np.int64)
+        for name, scores in self.scores.items():
+            sums += scores[codes[name]]
+        return (sums.argmax(axis=1) == truth).astype(np.uint8)

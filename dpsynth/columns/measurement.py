@@ -143,6 +143,18 @@ class NoisyDistances(Noisy):
     scale: float
 
 
+@dataclass(frozen=True)
+class Classified(Noisy):
+    """Noisy rows of each class, a column's code, that a classifier guesses wrong and right."""
+
+    target: str
+    aim: str
+    wrong: tuple[int, ...]
+    right: tuple[int, ...]
+    noise: str
+    scale: float
+
+
 @dataclass(frozen=True, eq=False)
 class ExactTotal(Observation):
     """The number of rows, where it is public: under replace-one, or by public marginals that are counts."""

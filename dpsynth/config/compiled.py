@@ -104,6 +104,8 @@ class CompiledSpec:
         exam: dict[str, object] = {"sample": spec.sample.model_dump(), "columns": asked}
         if spec.accept is not None and spec.accept.sets:
             exam["criteria"] = spec.accept.sets
+        if spec.accept is not None and spec.accept.targets:
+            exam["classified"] = spec.accept.targets
         return digest_of({**self._questions, **ranges, "exam": exam})
 
     @property

@@ -8,7 +8,7 @@ are public, and every number that it publishes counts the error of a secret samp
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from math import prod
 from typing import Annotated, Literal, Protocol, Self
@@ -20,6 +20,7 @@ from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, check_expected
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Reference
+from dpsynth.columns.finished_table import Classifier, FinishedTable
 from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.layout import FormulaRefused, Layout, companion
 from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, condition_of, rules_of, witness_of
@@ -238,6 +239,15 @@ class AcceptanceKeys(Protocol):
     @property
     def sets(self) -> tuple[Clique, ...]:
         """The sets of columns whose errors the exam has to measure."""
+        ...
+
+    @property
+    def targets(self) -> tuple[tuple[str, str], ...]:
+        """The columns that classifiers of the finished table have to guess, and what each is trained for."""
+        ...
+
+    def classifiers(self, table: FinishedTable, columns: Sequence[Column]) -> Iterator[Classifier]:
+        """Classifiers of the targets, trained on the rows of a finished table."""
         ...
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import CalibratedNoise, Calibration, NoiseName, noise_named
-from dpsynth.accounting.events import RecordedEvent
+from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, RecordedEvent
 from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config.files.opening import unheard
@@ -142,6 +142,13 @@ class PrivacyFilter:
                 "Start a new release, or give this one more with privacy.epsilon."
             )
         return self._journal.answer(question, event, unheard()(lambda: draw(exact())))
+
+    def _once(
+        self, question: Question, event: GaussianEvent | LaplaceEvent, exact: Callable[[], Counts]
+    ) -> Counts | None:
+        """Integers with the noise of an event; None if they are lost, and stay paid for."""
+        drawn = self._ask(question, event, exact, partial(samplers.add_noise, event))
+        return None if isinstance(drawn, Lost) else drawn
 
     def _noisy(
         self,

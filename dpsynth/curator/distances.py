@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
@@ -308,9 +308,8 @@ class DistanceQuestions(PrivacyFilter):
             raise ValueError(f"a finished table has fewer than {MOST_ROWS} rows")
         event = self._calibration.distances(price, len(cliques)).event
         question = {"ask": "exam", "candidates": self._digests.of(cliques), "table": table.sha256}
-        draw = partial(samplers.add_noise, event)
-        drawn = self._ask(question, event, lambda: self._exact(cliques, table), draw)
-        if isinstance(drawn, Lost):
+        drawn = self._once(question, event, lambda: self._exact(cliques, table))
+        if drawn is None:
             return None
         return NoisyDistances(tuple(cliques), drawn, self._terms.noise, event.scale)
 

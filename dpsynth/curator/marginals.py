@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import CalibratedNoise
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
+from dpsynth.columns.finished_table import Classifier
+from dpsynth.columns.measurement import Classified, ExactTotal, Measurement, OwnAnswer
 from dpsynth.columns.parities import FEWEST, number_of_sets
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import unions
-from dpsynth.curator import samplers
 from dpsynth.curator.charging import WORTHLESS, PrivacyFilter
-from dpsynth.curator.journal import Lost
 from dpsynth.curator.table import Engine
 from dpsynth.work_shares import as_part
 
@@ -227,15 +226,41 @@ class CountQuestions(PrivacyFilter):
         )
         return values, bought.stddev
 
+    def classified(self, classifier: Classifier, price: Fraction) -> Classified | None:
+        """Noisy counts of rows by their code in a column, and by whether a public classifier guesses it.
+
+        Sensitivity: l1 in L1 and l2^2 in squared L2, as that of a marginal: ``neighbours``.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a count.
+        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        Proof. The classifier is public, and its guess of a row follows from the row's own codes alone. Right
+        or wrong is one more column, coded row by row, and these counts are the marginal of the target and of
+        that column: a row stands in one cell, or in none if its code is no class.
+
+        Returns:
+            The counts; None if they were lost to an interruption. They stay paid for.
+
+        Raises:
+            BudgetRefused: the price is more than what is left.
+            ValueError: the classifier is of other columns than the table's.
+        """
+        table = self._table
+        if not classifier.fits(table.domain):
+            raise ValueError("the classifier is of other columns")
+        event = self._calibration.counts(price).event
+        question = {"ask": "classified", "columns": [classifier.target], "classifier": classifier.sha256}
+        drawn = self._once(question, event, lambda: table.classified(classifier)[: classifier.classes])
+        if drawn is None:
+            return None
+        wrong, right = map(tuple, drawn.T.tolist())
+        return Classified(classifier.target, classifier.aim, wrong, right, self._terms.noise, event.scale)
+
     def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
         event = self._calibration.counts(price).event
         question = {"ask": "marginal", "columns": list(clique)}
-        draw = partial(samplers.add_noise, event)
-        drawn = self._ask(question, event, lambda: self._counts.of(clique), draw)
-        paid = self._terms.measure.cost(event)
-        if isinstance(drawn, Lost):
-            return None, paid
-        return Measurement(clique, drawn, self._terms.noise, event.scale), paid
+        drawn = self._once(question, event, lambda: self._counts.of(clique))
+        answer = None if drawn is None else Measurement(clique, drawn, self._terms.noise, event.scale)
+        return answer, self._terms.measure.cost(event)
 
 
 @dataclass(repr=False)

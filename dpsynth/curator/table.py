@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Weighting, whole_weight
 from dpsynth.columns.column import Column, codes_of, domain_of
 from dpsynth.columns.domain import Clique, Compression, Domain, cells_of
+from dpsynth.columns.finished_table import RIGHT, Classifier
 from dpsynth.columns.parities import number_of_sets, parities
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, Room, blocks, looked_up, rows_of
@@ -183,6 +184,10 @@ class Engine(Protocol):
 
     def parities(self, columns: Sequence[str], most: int) -> NDArray[np.int64]:
         """Exact parities int64[sets] of three to ``most`` columns of two places. Private."""
+        ...
+
+    def classified(self, classifier: Classifier) -> NDArray[np.int64]:
+        """Exact counts of rows by class and by whether it is guessed, int64[codes, 2]. Private."""
         ...
 
     def texts_of(self, column: str) -> TextCounts:
@@ -400,6 +405,16 @@ class PrivateTable:
             return [total]
 
         return added_up(figures, self.rows, [number_of_sets(len(columns), most)])[0]
+
+    def classified(self, classifier: Classifier) -> NDArray[np.int64]:
+        def codes(column: str, block: slice) -> NDArray[np.unsignedinteger]:
+            if column != RIGHT:
+                return self._codes_in(column, block)
+            return classifier.right({c: self._codes_in(c, block) for c in (target, *classifier.scores)})
+
+        target = classifier.target
+        domain = Domain({target: self.domain.sizes[target], RIGHT: 2})
+        return counted(codes, domain, self.rows, [(target, RIGHT)], self.times)[0]
 
     def texts_of(self, column: str) -> TextCounts:
         return self.texts[column].counts(self.unit)

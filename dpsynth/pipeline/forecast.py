@@ -18,7 +18,6 @@ from dpsynth.accounting.slices import Slice
 from dpsynth.columns.calendar import invents_time_of_day
 from dpsynth.columns.rules import enforcement_of
 from dpsynth.config import CompiledSpec, Spec, compiled
-from dpsynth.config.grammar import AcceptanceKeys
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.ledger.balance import Balance, CapChange, Reservation, first_balance, first_entry
 from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
@@ -49,7 +48,7 @@ from dpsynth.wing import Point
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Reading
 
-CRITERIA: Point[Callable[[AcceptanceKeys, Plan, int], Iterator[str]]] = Point(
+CRITERIA: Point[Callable[[CompiledSpec, Plan, int], Iterator[str]]] = Point(
     "criteria beforehand", "governance"
 )
 """Says of acceptance criteria whether they could be told, for a plan and a number of rows."""
@@ -247,8 +246,8 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
 
 
 def _criteria(compiled_spec: CompiledSpec, plan: Plan, rows: int) -> list[str]:
-    accept = compiled_spec.spec.accept
-    return [] if accept is None else list(CRITERIA.needed("accept")(accept, plan, rows))
+    asked = compiled_spec.spec.accept is not None
+    return list(CRITERIA.needed("accept")(compiled_spec, plan, rows)) if asked else []
 
 
 def _exclusive_ors(compiled_spec: CompiledSpec, plan: Plan, rows: int) -> dict[str, object] | None:

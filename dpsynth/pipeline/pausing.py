@@ -28,6 +28,7 @@ from dpsynth.pipeline.inputs import Inputs
 from dpsynth.pipeline.measuring import Answers, Stage
 from dpsynth.pipeline.release_run import ReleaseRun
 from dpsynth.pipeline.steps import Step, Tell
+from dpsynth.plan.spending import GUESSES_SHARE
 from dpsynth.statistics.cut_off import CutOff
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.single_columns import DataWarning, empty_table, warnings_of
@@ -45,8 +46,13 @@ def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticT
     finished = FinishedTable(table.coded, max(fitted.rows, 1))
     door = stage.curator.keeping(plan.later)
     cliques = [examined.clique for examined in plan.exam]
-    distances = door.examine(cliques, finished, plan.exam_price)
-    return Exam(plan.exam, distances, finished.stands_for, stage.domain, _basis(inputs.compiled, fitted))
+    each, accept = plan.exam_price * GUESSES_SHARE, inputs.spec.accept
+    distances = door.examine(cliques, finished, plan.exam_price - each * len(plan.targets))
+    trained = () if accept is None else accept.classifiers(finished, stage.layout.columns)
+    answers = [door.classified(classifier, each) for classifier in trained]
+    classified = tuple(answer for answer in answers if answer is not None)
+    basis = _basis(inputs.compiled, fitted)
+    return Exam(plan.exam, distances, finished.stands_for, stage.domain, basis, classified)
 
 
 def judge(

@@ -211,6 +211,7 @@ class Plan:
         own: the means, sums and quantiles that questions of their own could measure.
         outlined: the expected questions of the strategy.
         exam: the marginals whose distances from the finished table are asked for; none without an exam.
+        targets: the columns that classifiers of the finished table guess, and what each is trained for.
         steps: the spending steps, in order. The last one takes what is left; with an exam, so does the one
             before, but for what is kept for the exam.
         max_cells: largest number of cells of the model's junction tree that the strategy may use.
@@ -241,6 +242,7 @@ class Plan:
     own: OwnQuestions
     outlined: StrategyOutline
     exam: tuple[Examined, ...]
+    targets: tuple[tuple[str, str], ...]
     steps: tuple[PlannedStep, ...]
     max_cells: int
     model_cells: int
@@ -317,6 +319,7 @@ class Plan:
             **self.own.to_json(),
             "rounds": self.outlined.rounds,
             "examined": [list(examined.clique) for examined in self.exam],
+            "classified": [list(target) for target in self.targets],
             "steps": [step.to_json() for step in self.steps],
             "merged_below_rows": round(self.merged_below, 1),
             "model_cells_allowed": self.max_cells,
@@ -426,6 +429,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         own=way.own,
         outlined=outlined,
         exam=exam,
+        targets=way.asked.targets,
         steps=way.steps,
         max_cells=allowed,
         model_cells=cells,
@@ -500,8 +504,9 @@ def _way(
     allowance = spending.budget * shares.domain
     rows = price_of_bound(columns, allowance) * (finds and compiled.spec.privacy.max_rows_private)
     searches = planned_searches(columns, allowance - rows, selection)
-    cutoff = spending.budget * shares.cutoff
-    asked = Asked(searches, rows, own.sums, len(own.asked) - own.sums, len(exam), total, cutoff)
+    cutoff, accept = spending.budget * shares.cutoff, compiled.spec.accept
+    targets = () if accept is None else accept.targets
+    asked = Asked(searches, rows, own.sums, len(own.asked) - own.sums, len(exam), targets, total, cutoff)
     steps = spending.steps(shares, outlined, domain, asked)
     priced = own.at(spending.budget * shares.statistics / max(len(own.asked), 1))
     of_total = spending.price_of_total(shares, outlined, domain, asked)

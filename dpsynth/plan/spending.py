@@ -318,6 +318,7 @@ class Asked:
     Attributes:
         finer: number of finer counts, for quantiles.
         examined: number of distances of the exam.
+        targets: the columns that classifiers guess in the exam, and what each is trained for.
         total_price: the price at which the number of rows was asked; None if this plan sets it.
         cutoff_price: the price of asking how many rows a given contribution bound cuts off; 0 if it isn't
             asked.
@@ -328,11 +329,15 @@ class Asked:
     sums: int = 0
     finer: int = 0
     examined: int = 0
+    targets: tuple[tuple[str, str], ...] = ()
     total_price: Fraction | None = None
     cutoff_price: Fraction = Fraction(0)
 
 
 NOTHING_ELSE = Asked()
+
+GUESSES_SHARE = Fraction(1, 10)
+"""Part of the exam's price for the right guesses of one classifier: few numbers, where distances are many."""
 
 LEAST_FOR_TOTAL = Fraction(1, 100)
 """Least share of the budget for the number of rows, by which an empty table is told from a small one."""
@@ -362,7 +367,7 @@ class Spending:
             *self._searches(asked.searches),
         )
         own, left = self._own(shares, asked), self._left(shares, asked)
-        exam = tuple(self._exam(shares.exam, asked.examined))
+        exam = tuple(self._exam(shares.exam, asked.examined, len(asked.targets)))
         if not outlined.cliques:
             return (*found, *self._statistics(own, asked), self._one_way(left, domain, asked), *exam)
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
@@ -455,11 +460,14 @@ class Spending:
             noise = self.bought.distances(price * distances / errors)
             yield self._step("structure", price * distances, errors, noise, noise.expected_error)
 
-    def _exam(self, share: Fraction, number: int) -> Iterator[PlannedStep]:
+    def _exam(self, share: Fraction, number: int, classified: int) -> Iterator[PlannedStep]:
         if number:
             price = self.budget * share
-            noise = self.bought.distances(price, number)
-            yield self._step("exam", price, number, noise, noise.expected_error, charges=1)
+            each = price * GUESSES_SHARE
+            noise = self.bought.distances(price - each * classified, number)
+            step = self._step("exam", price, number, noise, noise.expected_error, charges=1)
+            guesses = [(self.bought.counts(each).event, 1) for _ in range(classified)]
+            yield replace(step, events=(*step.events, *guesses))
 
     def _step(
         self,

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from dpsynth.accounting.calibration import reach
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Examined, Kind, NoisyDistances
+from dpsynth.columns.measurement import Classified, Examined, Kind, NoisyDistances
 from dpsynth.statistics.estimates import ALL, HOLDS, LEAST_ROWS, Z95, Counts, Numbers, Place, Unbiased, ratio
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class Exam:
     Attributes:
         distances: the noisy distances; None if an interruption has lost them.
         rows: number of rows that the synthetic table's counts were scaled to.
+        classified: the noisy counts of right guesses, of each classifier that acceptance criteria ask for.
     """
 
     examined: Sequence[Examined]
@@ -125,6 +126,7 @@ class Exam:
     rows: int
     domain: Domain
     basis: Basis
+    classified: tuple[Classified, ...] = ()
 
     @property
     def standard_error(self) -> float:
@@ -210,6 +212,7 @@ class Exam:
             "answered": self.distances is not None,
             "marginals": len(self.examined),
             "rows": self.rows,
+            **({"classified": [asdict(each) for each in self.classified]} if self.classified else {}),
         }
         if self.distances is None:
             return asked

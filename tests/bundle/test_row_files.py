@@ -87,7 +87,7 @@ def test_every_row_of_every_piece_obeys_the_constraints(monkeypatch) -> None:
     assert table.num_rows == 1000
     # What was changed is told of each piece, those with the cells of another one too.
     assert [rows.repairs.rows for rows in pieces] == [300, 300, 300, 100]
-    assert all(0 < share < 1 for rows in pieces for share in rows.repairs.shares_broken)
+    assert all(0 < broken < rows.repairs.rows for rows in pieces for broken in rows.repairs.broken)
     both = table.drop_null()
     assert both.num_rows > 200
     assert pc.all(pc.less_equal(both.column("low"), both.column("high"))).as_py()

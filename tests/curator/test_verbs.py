@@ -18,7 +18,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column, NumberSearch, ValueSearch
 from dpsynth.columns.domain import Compression
-from dpsynth.columns.finished_table import CodedRows, FinishedTable
+from dpsynth.columns.finished_table import Classifier, CodedRows, FinishedTable
 from dpsynth.columns.number_texts import PLAIN
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring, Pieces
@@ -69,6 +69,8 @@ CODED = CodedRows()
 CODED.add({"well": np.zeros(5, np.uint8)})
 FINISHED = FinishedTable(CODED, 30)
 
+GUESSED = Classifier("well", "accuracy", {"ill": np.eye(ILL.size, 2, dtype=np.int64)})
+
 TWO_PLACES = Compression(dict.fromkeys(("well", "ill", "old"), np.array([0, 1, 1])))
 """Missing cells count with one of both values."""
 
@@ -83,6 +85,7 @@ EXAMPLES = {
     "choose_in_turn": lambda c: c.choose_in_turn(WELLS, Flat(), PRICE, 2, lambda _: np.ones(2, bool)),
     "errors": lambda c: c.errors(WELLS, Flat(), PRICE),
     "examine": lambda c: c.examine(WELLS, FINISHED, PRICE),
+    "classified": lambda c: c.classified(GUESSED, PRICE),
     "counts_under": lambda c: c.counts_under(CITY, CategoryCodec(("A", "B"), "else"), PRICE),
     "medians": lambda c: c.medians(AGE, np.array([0.0, 9.0, 50.0]), [(0, 3)], PRICE),
     "values_of": lambda c: c.values_of(CITY, PRICE, Fraction(1, 100)),
@@ -139,7 +142,7 @@ def test_the_fake_curator_of_the_tests_has_each_verb_with_the_signature_of_the_p
 
 def test_each_verb_is_asked_here_and_no_verb_but_of_the_pipeline_is_missing_in_the_protocol():
     assert set(EXAMPLES) == set(VERBS)
-    assert set(VERBS) - set(PROTOCOL) == {"count", "rows_per_unit", "examine"}
+    assert set(VERBS) - set(PROTOCOL) == {"count", "rows_per_unit", "examine", "classified"}
 
 
 @pytest.mark.parametrize("verb", VERBS)

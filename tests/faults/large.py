@@ -126,9 +126,12 @@ LARGE: tuple[Fault, ...] = (
         "counts for at most 2^20 cells",
         "Marginals of more cells get half of their noise.",
         "CountQuestions._marginal",
-        "draw = partial(samplers.add_noise, event)",
-        "large = self._counts.table.domain.cells(clique) > 1 << 20\n        draw = "
-        "partial(samplers.add_noise, self._calibration.counts(4 * price if large else price).event)",
+        "drawn = self._once(question, event, lambda: self._counts.of(clique))",
+        "from dpsynth.curator import samplers\n        "
+        "large = self._counts.table.domain.cells(clique) > 1 << 20\n        "
+        "less = self._calibration.counts(4 * price if large else price).event\n        "
+        "drawn = self._ask(question, event, lambda: self._counts.of(clique), "
+        "lambda exact: samplers.add_noise(less, exact))",
         f"{_WORST}[1_replace_one-gdp_gaussian-marginals_of_many_cells_of_21]",
     ),
     _fault(

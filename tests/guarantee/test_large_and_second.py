@@ -25,7 +25,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column, NumberSearch, ValueSearch
 from dpsynth.columns.domain import Clique, Compression, Domain
-from dpsynth.columns.finished_table import CodedRows, FinishedTable
+from dpsynth.columns.finished_table import Classifier, CodedRows, FinishedTable
 from dpsynth.columns.number_texts import PLAIN
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import MOST_STEPS, Centring, Pieces
@@ -189,6 +189,12 @@ def runs(curator: Curator, number: int) -> object:
     return curator.medians(AGE, cuts, [(2 * i, 2 * i + 2) for i in range(number)], PRICE)
 
 
+def guesses(curator: Curator, number: int) -> object:
+    """Rows of the last code that are guessed right, by so many columns."""
+    scores = dict.fromkeys(NAMES[1:number], np.eye(2, dtype=np.int64))
+    return curator.classified(Classifier(NAMES[0], "accuracy", scores), PRICE)
+
+
 SIZES = (501, 65, 2)
 ASKED: dict[str, tuple[Ask, Sequence[int]]] = {
     "count": (lambda c, _: c.count(PRICE), (1,)),
@@ -207,6 +213,7 @@ ASKED: dict[str, tuple[Ask, Sequence[int]]] = {
     "choose_in_turn": (in_turn, (65, 3, 1)),
     "errors": (lambda c, n: c.errors(PAIRS[:n], Guess(), PRICE), (len(PAIRS), *SIZES, 1)),
     "examine": (lambda c, n: c.examine(PAIRS[:n], finished(), PRICE), (len(PAIRS), *SIZES, 1)),
+    "classified": (guesses, SIZES),
     "counts_under": (lambda c, n: c.counts_under(CITY, cities(n), PRICE), (1 << 13, *SIZES)),
     "medians": (runs, SIZES),
     # Sets of odd size alone: an exchanged row moves all of these.

@@ -8,6 +8,7 @@ import pytest
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Domain
+from dpsynth.columns.finished_table import Classifier
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator import Curator, Terms, samplers
 from dpsynth.curator.journal import Entry
@@ -66,13 +67,33 @@ def parities(measure: Measure, kind: str) -> Found:
     return answer - 3, told, notes.entries[0]
 
 
+def classified(measure: Measure, kind: str) -> Found:
+    """A class for each of many codes, of which the first alone is ever guessed."""
+    codes = {"g": np.arange(MANY, dtype=np.uint16), "x": np.zeros(MANY, np.uint8)}
+    notes = Notes()
+    table = PrivateTable(Domain({"g": MANY, "x": 1}), codes, MANY)
+    curator = Curator(table, Terms(NEIGHBOURS[3], measure, Fraction(100), kind), notes)
+    rule = Classifier("g", "accuracy", {"x": np.zeros((1, MANY), np.int64)})
+    answer = curator.classified(rule, Fraction(1, 10))
+    assert answer is not None
+    return np.array(answer.wrong[1:]) - 1, answer.stddev, notes.entries[0]
+
+
 def persons(measure: Measure, kind: str) -> Found:
     door, notes = opened([1], REPLACE, measure, kind)
     answer = door.rows_per_unit(range(1, MANY + 1), Fraction(1, 10))
     return answer.values, answer.stddev, notes.entries[0]
 
 
-ANSWERS: list[Callable[[Measure, str], Found]] = [distances, exam, sums, finer_counts, parities, persons]
+ANSWERS: list[Callable[[Measure, str], Found]] = [
+    distances,
+    exam,
+    sums,
+    finer_counts,
+    parities,
+    classified,
+    persons,
+]
 
 
 def spread(asked: Callable[[Measure, str], Found], measure: Measure, kind: str) -> tuple[float, float]:

@@ -335,7 +335,8 @@ def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:
     if facts.answered:
         values = table["distance"].to_numpy(dtype=np.int64)
         distances = NoisyDistances(tuple(cliques), values, facts.noise, facts.scale)
-    return basis, Exam(examined, distances, facts.rows, domain_of(bundle.layout.columns), basis)
+    domain = domain_of(bundle.layout.columns)
+    return basis, Exam(examined, distances, facts.rows, domain, basis, facts.classified)
 
 
 def _verdict_differences(stated: Verdict, again: Verdict) -> Iterator[str]:

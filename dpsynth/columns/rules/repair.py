@@ -98,10 +98,6 @@ class RuleRepairs:
         )
 
     @property
-    def shares_broken(self) -> tuple[float, ...]:
-        return tuple(broken / max(self.rows, 1) for broken in self.broken)
-
-    @property
     def shares_changed(self) -> Mapping[str, float]:
         return {c: changed / max(self.rows, 1) for c, changed in self.changed.items()}
 

@@ -35,6 +35,7 @@ from dpsynth.accounting.neighbours import Neighbours, Weighting
 from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Clique, Compression, Domain
+from dpsynth.columns.finished_table import Classifier
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.config.files.form import FileForm
 from dpsynth.config.files.opening import ParquetPart
@@ -322,6 +323,11 @@ class PartitionedTable:
         figure = partial(_parities, columns=tuple(columns), most=most, of=self._coded)
         return self.workers.combined(figure, _added, self.parts)
 
+    def classified(self, classifier: Classifier) -> Counts:
+        """Exact counts of rows by class and by whether it is guessed, each worker's added up. Private."""
+        figure = partial(_classified, classifier=classifier, of=self._coded)
+        return self.workers.combined(figure, _added, self.parts)
+
     def texts_of(self, column: str) -> TextCounts:
         """Exact numbers of rows and units of the texts of a column, each worker's added up. Private."""
         found: TextCounts = self.workers.combined(
@@ -398,6 +404,12 @@ def _parities(
     table: PrivateTable, columns: tuple[str, ...], most: int, of: Callable[[PrivateTable], PrivateTable]
 ) -> Counts:
     return of(table).parities(columns, most)
+
+
+def _classified(
+    table: PrivateTable, classifier: Classifier, of: Callable[[PrivateTable], PrivateTable]
+) -> Counts:
+    return of(table).classified(classifier)
 
 
 def _added(parts: Sequence[Counts]) -> Counts:

@@ -11,9 +11,11 @@ from pyarrow import parquet
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Compression
+from dpsynth.columns.finished_table import Classifier
 from dpsynth.config import Spec, compiled
 from dpsynth.config.files import FileForm
 from dpsynth.curator import Room, UnitSample, load_rows, read_cells
+from dpsynth.curator.table import Engine
 from dpsynth.testing import same_figures
 from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, RowGroups, WholeQuery, pieces_of_file
 
@@ -106,6 +108,7 @@ def test_all_figures_are_those_of_one_process(tmp_path: Path, near: Neighbours) 
     ).columns
     here, there = here.coded(found), there.coded(found)
     same_figures(here, there)
+    same_guesses(here, there)
     # Columns of two groups have parities too.
     groups = Compression({c: np.minimum(np.arange(size), 1) for c, size in here.domain.sizes.items()})
     same_figures(here.recoded(groups), there.recoded(groups))
@@ -115,6 +118,18 @@ def test_all_figures_are_those_of_one_process(tmp_path: Path, near: Neighbours) 
             assert (one.largest < 0) == (by == "surplus")
             same_figures(one, many)
             same_figures(one.recoded(groups), many.recoded(groups))
+            same_guesses(one.recoded(groups), many.recoded(groups))
+
+
+def same_guesses(one: Engine, many: Engine) -> None:
+    """Raise AssertionError unless two engines count the guesses of each classifier alike."""
+    rng, sizes = np.random.default_rng(1), one.domain.sizes
+    for target in sizes:
+        scores = {c: rng.integers(-9, 9, (sizes[c], 2)) for c in sizes if c != target}
+        guess = Classifier(target, "accuracy", scores)
+        found = one.classified(guess)
+        assert guess.fits(one.domain) and found.sum() == one.counts_of([(target,)])[0].sum()
+        np.testing.assert_array_equal(found, many.classified(guess))
 
 
 def test_a_sample_of_rows_has_the_same_rows_whatever_the_pieces(tmp_path: Path) -> None:

@@ -4,21 +4,25 @@ The errors that are judged here are known, so false words can be counted.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import sqrt
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dpsynth
 from dpsynth.accounting.calibration import noise_variance
 from dpsynth.bundle.manifest import MANIFEST
 from dpsynth.bundle.recipient.verification import verified
+from dpsynth.columns.category import CategoryCodec
+from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Examined, NoisyDistances
+from dpsynth.columns.finished_table import CodedRows, FinishedTable
+from dpsynth.columns.measurement import Classified, Examined, NoisyDistances
 from dpsynth.columns.statistic_kinds import Mean
 from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError, Paused
@@ -26,7 +30,9 @@ from dpsynth.pipeline.forecast import forecast, plans_of
 from dpsynth.pipeline.result import Release
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.verdict import NO_VERDICT, Finished, Judgement, Verdict
+from dpsynth.wings.governance.acceptance import training
 from dpsynth.wings.governance.acceptance.judging import judged
+from dpsynth.wings.governance.acceptance.training import trained
 from tests.bundle.recipient.conftest import COLUMNS, table
 from tests.bundle.recipient.test_verify import sealed
 
@@ -42,6 +48,7 @@ def finished(
     verdict: Verdict = NO_VERDICT,
     figures: Mapping[str, list[object]] | None = None,
     codes: Mapping[str, list[int]] | None = None,
+    guesses: Sequence[Classified] = (),
 ) -> Finished:
     """The facts of a release whose exam has the distances of all pairs, in order, and then of c."""
     examined = [*(Examined("pair", pair) for pair in PAIRS), Examined("criterion", ("c",))]
@@ -50,7 +57,7 @@ def finished(
               for part in (slice(0, 3), slice(3, None))]  # fmt: skip
     return Finished(
         verdict,
-        Exam(examined, noisy, ROWS, DOMAIN, Basis([])),
+        Exam(examined, noisy, ROWS, DOMAIN, Basis([]), tuple(guesses)),
         DOMAIN,
         (Mean(mean="d", by=("a",)),),
         [pd.DataFrame(figures or {})],
@@ -83,6 +90,66 @@ def test_a_false_word_is_as_rare_as_is_said_and_no_rarer_than_it_need_be(noise, 
         assert times < allowed + spread, (word, times)
         # With half of the noise, or with two-sided limits, half as many or fewer would be.
         assert times > 0.75 * allowed - spread, (word, times)
+
+
+GUESSES = np.array([[150, 700], [90, 60], [0, 0]])
+"""Rows of three values that are guessed wrong, and right: 76 % of all; 82, 40 and 0 % of each."""
+SCORES = {
+    "accuracy": (760 / 1000, GUESSES),
+    "balanced_accuracy": ((700 / 850 + 60 / 150) / 2, GUESSES[:2]),
+}
+
+
+def counted(target: str, aim: str, values: np.ndarray, noise: str, scale: float) -> Classified:
+    wrong, right = map(tuple, values.T.tolist())
+    return Classified(target, aim, wrong, right, noise, scale)
+
+
+def guessed(values: np.ndarray, noise: str, score: str, scale: float) -> Finished:
+    return finished(guesses=[counted("c", score.replace("_", " "), values, noise, scale)])
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("confidence", [0.95, 0.7])
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("scale", [0.4, 40.0])
+def test_a_false_word_on_a_classifier_is_as_rare_as_is_said(noise, confidence, score, scale):
+    rng, runs = np.random.default_rng(6), 700
+    (true, exact), said = SCORES[score], {"met": 0, "not met": 0}
+    for _ in range(runs):
+        drawn = (
+            rng.normal(0, scale, exact.shape) if noise == "gaussian" else rng.laplace(0, scale, exact.shape)
+        )
+        facts = guessed(np.rint(exact + drawn).astype(np.int64), noise, score, scale)
+        asked = {"classifier": "c", "score": score, "confidence": confidence}
+        said["met"] += outcome(facts, at_least=true + 1e-6, **asked) == "met"
+        said["not met"] += outcome(facts, at_least=true - 1e-6, **asked) == "not met"
+    allowed = (1 - confidence) * runs
+    for word, times in said.items():
+        assert times < allowed + 4 * sqrt(allowed), (word, times)
+        # The mean over values has limits for each, so it is surer than it has to be.
+        if scale == 40.0 and score == "accuracy":
+            assert times > 0.6 * allowed - 4 * sqrt(allowed), (word, times)
+
+
+def test_a_classifier_is_told_where_it_is_far_off_and_not_where_noise_hides_it():
+    facts = guessed(GUESSES, "gaussian", "accuracy", 5.0)
+    (met,) = judged([{"classifier": "c", "at_least": 0.7}], facts)
+    assert (met.outcome, met.odds) == ("met", pytest.approx(0.05))
+    assert met.why.startswith("It is 74 % at least") or met.why.startswith("It is 75 % at least")
+    assert met.why.endswith("The most frequent value alone would be right for about 85 %.")
+    assert outcome(facts, classifier="c", at_least=0.9) == "not met"
+    assert outcome(facts, classifier="c", at_least=0.76) == "can't be told"
+    # Neither another score nor another column was asked about.
+    for other in ({"classifier": "c", "score": "balanced_accuracy"}, {"classifier": "d"}):
+        (lost,) = judged([{**other, "at_least": 0.1}], facts)
+        assert (lost.outcome, lost.odds) == ("can't be told", 0) and "lost" in lost.why
+    for empty in (np.zeros((3, 2), np.int64), -GUESSES):
+        for score in SCORES:
+            nothing = guessed(empty, "laplace", score, 5.0)
+            for least in (0.01, 0.99):
+                assert outcome(nothing, classifier="c", score=score, at_least=least) == "can't be told"
+    assert outcome(finished(), classifier="c", at_least=0.1) == "can't be told"
 
 
 def test_what_is_far_off_is_told_and_what_is_near_is_not():
@@ -169,7 +236,25 @@ def config(folder: Path, accept: object, **changes: object) -> dict[str, object]
         ({"error_of": "age", "at_most": 1.1}, {}, "at_most must be"),
         ({"error_of": "age", "at_most": 0.1, "confidence": 0.4}, {}, "confidence must be"),
         ({"error_of": "age"}, {}, "at_most is missing"),
-        ({"error_off": "age"}, {}, "must have one of the keys error_of, in_use, statistic, unique_in"),
+        (
+            {"error_off": "age"},
+            {},
+            "must have one of the keys error_of, classifier, in_use, statistic",
+        ),
+        ({"classifier": "smokes", "at_least": 0.5}, {}, "names 'smokes', which is no column that is counted"),
+        ({"classifier": ["smoker"], "at_least": 0.5}, {}, "classifier must be"),
+        (
+            {"classifier": "age", "at_least": 0.5},
+            {"columns": {**COLUMNS, "age": {"type": "integer", "min": 0, "max": 89, "bins": 60}}},
+            "names a column that has not from two to 50 values",
+        ),
+        ({"classifier": "sex"}, {}, "at_least is missing"),
+        ({"classifier": "sex", "score": "auc", "at_least": 0.5}, {}, "must be accuracy or balanced_accuracy"),
+        (
+            {"classifier": "sex", "at_least": 0.5},
+            {"privacy": {"epsilon": 3.0, "delta": 1e-6, "split": {"exam": 0}}},
+            "classifier needs the exam, which asks the private table",
+        ),
         ({"in_use": "pair", "at_least": 0.5}, {}, "must be columns or pairs"),
         ({"statistic": {"mean": "age"}, "within": 0.1}, {}, "list the same table under publish.statistics"),
         (
@@ -180,7 +265,7 @@ def config(folder: Path, accept: object, **changes: object) -> dict[str, object]
         (
             {"error_of": "age", "at_most": 0.1},
             {"privacy": {"epsilon": 3.0, "delta": 1e-6, "split": {"exam": 0}}},
-            "needs the exam, which measures errors: privacy.split.exam must not be 0",
+            "needs the exam, which asks the private table: privacy.split.exam must not be 0",
         ),
         (
             {"error_of": "age", "at_most": 0.1},
@@ -208,6 +293,10 @@ def test_only_what_is_measured_for_criteria_is_another_question(tmp_path):
     free = facts(asked)
     assert free[0] == without[0] and free[1] != without[1] and free[2] == []
     assert facts({**asked, "on_fail": "publish"}) == free
+    guesses = [{"classifier": "sex", "at_least": least} for least in (0.1, 0.2)]
+    one, other = (facts({"criteria": [guess]}) for guess in guesses)
+    assert one[0] == other[0] != without[0] and one[1] != other[1] and one[2] == []
+    assert facts({"criteria": [{**guesses[0], "score": "balanced_accuracy"}]})[0] not in (one[0], without[0])
     sets = [{"error_of": c, "at_most": 0.1} for c in (["sex"], ["city", "age"], ["smoker", "sex", "age"])]
     more = facts({"criteria": sets})
     assert more[0] != without[0] and more[2] == [("sex",), ("age", "sex", "smoker")]
@@ -220,8 +309,71 @@ CRITERIA = [
     {"statistic": {"mean": "age", "by": "sex"}, "within": 5},
     {"unique_in": ["age", "sex"], "at_most": 0.5},
     {"unique_in": ["sex"], "at_most": 0},
+    {"classifier": "smoker", "at_least": 0.01, "confidence": 0.9},
+    {"classifier": "sex", "score": "balanced_accuracy", "at_least": 0.01},
     {"error_of": "sex", "at_most": 0, "confidence": 0.999999},
 ]
+
+
+def coded(rows: int, pieces: int, seed: int = 1) -> FinishedTable:
+    """Rows of a column of three values that follows from two others, of which one value is never drawn."""
+    rng = np.random.default_rng(seed)
+    codes = {"x": rng.integers(0, 5, rows), "y": rng.integers(0, 4, rows)}
+    codes["z"] = np.where(codes["x"] >= 3, 1, np.where(rng.random(rows) < 0.1, 3, 0))
+    whole = CodedRows()
+    for part in np.array_split(np.arange(rows), pieces):
+        whole.add({name: own[part].astype(np.uint8) for name, own in codes.items()})
+    return FinishedTable(whole, rows)
+
+
+THREE = [
+    Column("x", CategoryCodec(tuple("abcd"))),
+    Column("y", CategoryCodec(tuple("abc"))),
+    Column("z", CategoryCodec(("no", "yes", "never"))),
+]
+
+
+@pytest.mark.parametrize("aim", ["accuracy", "balanced accuracy"])
+def test_a_classifier_learns_what_the_rows_say_and_is_the_same_however_they_are_cut(monkeypatch, aim):
+    rule = trained(coded(3000, 1), THREE, "z", aim)
+    assert rule.fits(domain_of(THREE)) and rule.classes == 3
+    others = coded(1000, 1, seed=2).coded.whole()
+    known = others["z"] < 3
+    assert rule.right(others)[known].all() and not rule.right(others)[~known].any()
+    assert trained(coded(3000, 7), THREE, "z", aim).sha256 == rule.sha256
+    assert trained(coded(3000, 1, seed=3), THREE, "z", aim).sha256 != rule.sha256
+    # A value that no synthetic row has is never guessed.
+    every = {"x": np.repeat(np.arange(5), 4), "y": np.tile(np.arange(4), 5)}
+    assert not rule.right({**every, "z": np.full(20, 2)}).any()
+    monkeypatch.setattr(training, "MOST_TRAINED", 500)
+    few = trained(coded(3000, 7), THREE, "z", aim)
+    assert few.sha256 != rule.sha256 and few.right(others)[known].mean() > 0.95
+
+
+def test_a_classifier_of_one_value_guesses_that_and_one_of_no_rows_guesses_something():
+    rows = CodedRows()
+    rows.add({"x": np.arange(4, dtype=np.uint8), "y": np.zeros(4, np.uint8), "z": np.full(4, 1, np.uint8)})
+    every = {name: np.arange(3) for name in "xyz"}
+    assert trained(FinishedTable(rows, 4), THREE, "z", "accuracy").right(every).tolist() == [0, 1, 0]
+    none = trained(FinishedTable(CodedRows(), 1), THREE, "z", "balanced accuracy")
+    assert none.right(every).tolist() == [1, 0, 0]
+
+
+def test_a_classifier_that_counts_all_values_alike_guesses_the_rare_one():
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 2, 4000)
+    rows = CodedRows()
+    z = (rng.random(4000) < np.where(x == 1, 0.3, 0.05)).astype(np.uint8)
+    rows.add({"x": x.astype(np.uint8), "y": np.zeros(4000, np.uint8), "z": z})
+    for aim, rare in (("accuracy", 0), ("balanced accuracy", 1)):
+        rule = trained(FinishedTable(rows, 4000), THREE, "z", aim)
+        assert rule.right({"x": np.array([1]), "y": np.array([0]), "z": np.array([1])}).tolist() == [rare]
+
+
+def read_texts(path: Path) -> pd.DataFrame:
+    found = pd.read_csv(path, dtype=str, keep_default_na=False)
+    # A name that begins like a formula has a mark before it.
+    return found.rename(columns=lambda name: name.removeprefix("'"))
 
 
 def released(folder: Path, on_fail: str, criteria: object, told: list[str] | None = None) -> Release:
@@ -236,9 +388,10 @@ def test_a_release_that_is_published_says_in_its_first_lines_which_criteria_it_m
     stated = json.loads((public / MANIFEST).read_text())["verdict"]
     outcomes = [one["outcome"] for one in stated["criteria"]]
     # An error of 0 is told to be met by noise alone, one time in a million.
-    assert outcomes == ["met"] * 6 + ["can't be told"]
-    assert [one["odds"] for one in stated["criteria"]] == pytest.approx([0.05, 0.01, 0, 0.05, 0, 0, 1e-6])
-    line = "Criteria: 6 met, 0 not met, 1 can't be told."
+    assert outcomes == ["met"] * 8 + ["can't be told"]
+    odds = [one["odds"] for one in stated["criteria"]]
+    assert odds == pytest.approx([0.05, 0.01, 0, 0.05, 0, 0, 0.1, 0.05, 1e-6])
+    line = "Criteria: 8 met, 0 not met, 1 can't be told."
     assert stated["in_words"][1] == line == made.verdict.lines[1]
     failed = "Can't be told: At most 0.0 % of the rows are off in sex."
     assert stated["in_words"][2].startswith(failed) and any(words.startswith(failed) for words in told)
@@ -303,3 +456,100 @@ def test_the_plan_says_which_criteria_can_be_told(tmp_path):
     assert len(told) == 2
     assert "It is told as met, more likely than not, where it is 3." in told[0]
     assert told[1].startswith("At most 0.0 % of the rows are off in age. At this ε it can't be told")
+
+
+GUESSED = [
+    {"classifier": "smoker", "at_least": 0.9999, "confidence": 0.6},
+    {"classifier": "smoker", "at_least": 0.9999, "score": "balanced_accuracy"},
+    {"classifier": "sex", "at_least": 0.5},
+]
+
+
+def test_guesses_are_charged_as_planned_and_a_release_that_goes_on_pays_for_them_once(tmp_path):
+    with pytest.raises(Paused) as paused:
+        released(tmp_path, "stop", GUESSED)
+    (journal,) = tmp_path.glob("outputs/people/**/journal.jsonl")
+    before = [json.loads(line) for line in journal.read_text().splitlines()]
+    asked = [line["question"] for line in before if line["kind"] == "charge"]
+    assert [q["columns"] for q in asked if q["ask"] == "classified"] == [["smoker"], ["smoker"], ["sex"]]
+    assert len({q["classifier"] for q in asked if q["ask"] == "classified"}) == 3
+    spec = from_mapping(config(tmp_path, {"criteria": GUESSED}))
+    again = dpsynth.release(spec, outputs=tmp_path / "outputs", resume=paused.value.release_id)
+    (journal,) = tmp_path.glob("outputs/people/**/journal.jsonl")
+    after = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [line for line in after if line["kind"] in ("charge", "answer")] == [
+        line for line in before if line["kind"] in ("charge", "answer")
+    ]
+    (plan,) = plans_of(compiled(spec))
+    assert again.exam is not None
+    (public,) = tmp_path.glob("outputs/people/*/public")
+    stated = json.loads((public / MANIFEST).read_text())
+    charges = {m["question"]: m["rho"] for m in stated["mechanisms"]}
+    assert charges["classified"] == pytest.approx(float(plan.exam_price) / 10, rel=0.01)
+    assert charges["exam"] == pytest.approx(float(plan.exam_price) * 0.7, rel=0.01)
+    assert [found.scale for found in again.exam.classified] == [
+        plan.bought.counts(plan.exam_price / 10).scale
+    ] * 3
+
+
+def test_the_true_scores_lie_within_the_limits_that_a_release_states(tmp_path):
+    criteria = [{"classifier": name, "at_least": 0.5} for name in ("smoker", "sex")]
+    accept = {"criteria": criteria, "on_fail": "publish"}
+    ledger = {"url": f"sqlite:///{tmp_path}/ledger.db", "cap": {"epsilon": 300, "delta": 0.1}}
+    spec = from_mapping(config(tmp_path, accept, privacy={"epsilon": 200, "delta": 1e-6}, ledger=ledger))
+    made = dpsynth.release(spec, outputs=tmp_path / "outputs", tell=lambda _: None)
+    columns = compiled(spec).columns
+    (public,) = tmp_path.glob("outputs/people/*/public")
+    real, own = (
+        {c.name: c.encode(pa.array(texts[c.name], pa.string())).astype(c.code_type) for c in columns}
+        for texts in (read_texts(tmp_path / "people.csv"), read_texts(public / "synthetic.csv"))
+    )
+    rows = CodedRows()
+    rows.add(own)
+    for found in made.exam.classified:
+        rule = trained(FinishedTable(rows, 1), columns, found.target, found.aim)
+        known = real[found.target] < rule.classes
+        right = int(rule.right(real)[known].sum())
+        within = 6 * found.stddev * sqrt(rule.classes)
+        assert within < 20 and abs(sum(found.right) - right) < within
+        assert abs(sum(found.wrong) - (known.sum() - right)) < within
+
+
+def forged_guesses(manifest: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+    manifest["exam"]["classified"][0]["right"] = [100, 200]
+
+
+def shorter_guesses(manifest: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+    manifest["exam"]["classified"][0]["wrong"] = [100]
+
+
+@pytest.mark.parametrize("change", [forged_guesses, shorter_guesses])
+def test_guesses_that_give_another_outcome_are_found(tmp_path, change):
+    released(tmp_path, "publish", GUESSED)
+    (public,) = tmp_path.glob("outputs/people/*/public")
+    assert verified(public).good
+    sealed(public, change)
+    assert [finding.file for finding in verified(public).findings] == [MANIFEST]
+
+
+def test_the_plan_says_from_which_score_on_a_criterion_can_be_told(tmp_path):
+    criteria = [
+        {"classifier": "sex", "at_least": 0.6},
+        {"classifier": "sex", "at_least": 0.6, "score": "balanced_accuracy"},
+        {"classifier": "sex", "at_least": 0.9999},
+    ]
+    spec = from_mapping(config(tmp_path, {"criteria": criteria}))
+    told = forecast(spec, rows=2_000)["expected_errors"]["criteria"]
+    assert ["told as met, more likely than not" in words for words in told] == [True, True, False]
+    assert "Ask for less, or a lower confidence" in told[2]
+    needed = [float(words.split(" % or more")[0].split()[-1]) for words in told[:2]]
+    assert 60 < needed[0] < needed[1] < 100
+    # A score of just that is told as met by half of all noises.
+    (plan,) = plans_of(compiled(spec))
+    noise = plan.bought.counts(plan.exam_price / 10)
+    rng, right = np.random.default_rng(3), needed[0] / 100
+    exact = np.array([[1 - right, right]] * 2) * 1000
+    drawn = [np.rint(exact + rng.normal(0, noise.stddev, (2, 2))).astype(np.int64) for _ in range(400)]
+    met = [outcome(finished(guesses=[counted("sex", "accuracy", d, "gaussian", noise.scale)]),
+                   classifier="sex", at_least=0.6) == "met" for d in drawn]  # fmt: skip
+    assert 0.35 < np.mean(met) < 0.65

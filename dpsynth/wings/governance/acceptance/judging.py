@@ -18,9 +18,12 @@ from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import noise_named, noise_variance
+from dpsynth.config import CompiledSpec
 from dpsynth.plan.plan import Plan
+from dpsynth.plan.spending import GUESSES_SHARE
 from dpsynth.statistics.cut_off import percent
 from dpsynth.statistics.estimates import HOLDS
 from dpsynth.statistics.verdict import USES, Criterion, Finished, Outcome
@@ -30,6 +33,7 @@ from dpsynth.wings.governance.acceptance.keys import (
     AnyCriterion,
     ErrorOf,
     InUse,
+    RightGuesses,
     UniqueIn,
     Within,
     criteria_in,
@@ -59,6 +63,8 @@ def judged(stated: Sequence[Mapping[str, object]], finished: Finished) -> tuple[
 def _judged(one: AnyCriterion, finished: Finished) -> _Judged:
     if isinstance(one, ErrorOf):
         return _error(one, finished)
+    if isinstance(one, RightGuesses):
+        return _right(one, finished)
     if isinstance(one, InUse):
         return _in_use(one, finished)
     if isinstance(one, Within):
@@ -98,9 +104,72 @@ def reach_of(one: ErrorOf, noise: str, scale: float, rows: int, examined: int) -
         examined: number of marginals whose mean error is asked for.
     """
     beyond = float(1 - one.confidence)
-    # A mean of Laplace noises lies between one of them and the normal distribution.
-    deviations = max(noise_named(noise).deviations(1, beyond), -NormalDist().inv_cdf(beyond))
-    return deviations * sqrt(noise_variance(noise, scale) / examined) / (2 * rows)
+    return deviations(noise, beyond) * sqrt(noise_variance(noise, scale) / examined) / (2 * rows)
+
+
+def deviations(noise: str, beyond: float) -> float:
+    """Standard deviations of a sum of noises that it exceeds with at most this probability.
+
+    A sum of Laplace noises lies between one of them and the normal distribution.
+    """
+    return max(noise_named(noise).deviations(1, beyond), -NormalDist().inv_cdf(beyond))
+
+
+_SHARES = np.linspace(0.0, 1.0, 10_001)
+"""Scores of a classifier; limits are rounded to the next of these, outwards."""
+
+
+def _right(one: RightGuesses, finished: Finished) -> _Judged:
+    """The score of a classifier, by the noisy counts of its guesses.
+
+    A share of p or more is right if R - p N >= 0, with R rows that are guessed right of N rows. Of that the
+    noise is known: (1 - p) times that of the rows guessed right, less p times that of those guessed wrong. So
+    the shares that the noisy counts don't refute are limits with the confidence asked, however few rows there
+    are. The mean over values has the means of their limits, each with the part of the odds that is its own.
+    A value without any row has the limits 0 and 1.
+    """
+    answers = () if finished.exam is None else finished.exam.classified
+    found = next((a for a in answers if (a.target, a.aim) == (one.classifier, one.aim)), None)
+    if found is None:
+        return "can't be told", "The answer about the classifier was lost.", 0.0
+    odds, values = float(1 - one.confidence), np.array([found.wrong, found.right]).T
+    groups = values[:, None] if one.score == "balanced_accuracy" else values[None]
+    wide = deviations(found.noise, odds / len(groups)) * found.stddev
+    low, high = np.mean([_limits(group, wide) for group in groups], axis=0).tolist()
+    sure, least = f"{percent(float(one.confidence))} sure", float(one.at_least)
+    most = max(values.sum(axis=1).max() / max(values.sum(), 1), 0.0)
+    alone = f"The most frequent value alone would be right for about {percent(min(most, 1.0))}."
+    if one.score == "balanced_accuracy":
+        alone = f"One value alone would be right for {percent(1 / len(groups))}."
+    if low >= least:
+        return "met", f"It is {percent(low)} at least ({sure}). {alone}", odds
+    if high < least:
+        return "not met", f"It is {percent(high)} at most ({sure}). {alone}", odds
+    between = f"It is between {percent(low)} and {percent(high)} (each {sure})."
+    return "can't be told", f"{between} {alone}", odds
+
+
+def _limits(counts: NDArray[np.int64], wide: float) -> tuple[float, float]:
+    """Limits of the share of rows that are guessed right.
+
+    Args:
+        counts: int64[cells, 2], rows guessed wrong and right, with noise.
+        wide: the reach of the noise of one count, in rows.
+    """
+    wrong, right = counts.sum(axis=0).tolist()
+    if wrong + right <= wide * sqrt(len(counts)):
+        return 0.0, 1.0
+    over = (1 - _SHARES) * right - _SHARES * wrong
+    open_ = np.flatnonzero(np.abs(over) < _reach_of_guesses(wide, len(counts), _SHARES))
+    if not len(open_):
+        return 0.0, 1.0
+    return float(_SHARES[max(open_[0] - 1, 0)]), float(_SHARES[min(open_[-1] + 1, len(_SHARES) - 1)])
+
+
+def _reach_of_guesses(wide: float, cells: int, shares: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """The reach of the noise of R - p N, in rows, for shares p."""
+    # Noise is of whole rows.
+    return np.asarray(wide * np.sqrt(cells * ((1 - shares) ** 2 + shares**2)) + 0.5)
 
 
 def _in_use(one: InUse, finished: Finished) -> _Judged:
@@ -150,22 +219,40 @@ def _unique(one: UniqueIn, finished: Finished) -> _Judged:
     return ("met" if alone <= float(one.at_most) * rows else "not met"), why, 0.0
 
 
-def told_beforehand(accept: Accept, plan: Plan, rows: int) -> Iterator[str]:
-    """For each criterion on an error, from which true error on it can be told to be met.
+def told_beforehand(compiled: CompiledSpec, plan: Plan, rows: int) -> Iterator[str]:
+    """For each criterion that the exam asks about, from which true figure on it can be told to be met.
 
     Args:
         rows: a number of rows, as it is told to the plan.
     """
-    for one in accept.criteria:
-        if not isinstance(one, ErrorOf) or not plan.exam:
+    assert isinstance(compiled.spec.accept, Accept)
+    for one in compiled.spec.accept.criteria:
+        if not isinstance(one, ErrorOf | RightGuesses) or not plan.exam:
             continue
-        pairs = sum(e.kind == "pair" for e in plan.exam) if one.error_of == PAIRS else 1
-        reach = reach_of(one, plan.noise, float(plan.steps[-1].scale), rows, pairs)
-        left = float(one.at_most) - reach
-        if left <= 0:
+        if isinstance(one, RightGuesses):
+            reach = _reach_of_score(one, compiled, plan, rows)
+            left, way, remedy = float(one.at_least) + reach, "more", "Ask for less"
+            able = left <= 1
+        else:
+            pairs = sum(e.kind == "pair" for e in plan.exam) if one.error_of == PAIRS else 1
+            reach = reach_of(one, plan.noise, float(plan.steps[-1].scale), rows, pairs)
+            left, way, remedy = float(one.at_most) - reach, "less", "Allow more"
+            able = left > 0
+        if able:
             yield (
-                f"{one.words} At this ε it can't be told: the noise alone may reach {percent(reach)}. "
-                "Allow more, or a lower confidence, or give more budget to the exam (privacy.split.exam)."
+                f"{one.words} It is told as met, more likely than not, where it is {percent(left)} or {way}."
             )
         else:
-            yield f"{one.words} It is told as met, more likely than not, where it is {percent(left)} or less."
+            yield (
+                f"{one.words} At this ε it can't be told: the noise alone may reach {percent(reach)}. "
+                f"{remedy}, or a lower confidence, or give more budget to the exam (privacy.split.exam)."
+            )
+
+
+def _reach_of_score(one: RightGuesses, compiled: CompiledSpec, plan: Plan, rows: int) -> float:
+    """The reach of a score's noise to one side, where all values of the column have as many rows."""
+    classes = next(len(c.codec.labels) for c in compiled.columns if c.name == one.classifier)
+    groups = classes if one.score == "balanced_accuracy" else 1
+    stddev = plan.bought.counts(plan.exam_price * GUESSES_SHARE).stddev
+    wide = deviations(plan.noise, float(1 - one.confidence) / groups) * stddev
+    return float(_reach_of_guesses(wide, classes // groups, float(one.at_least))) * groups / rows

@@ -7,7 +7,7 @@ columns that it names are examined with all others, by one question of the exam.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from math import prod
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
+from dpsynth.columns.finished_table import Classifier, FinishedTable
 from dpsynth.columns.section import (
     EMPTY,
     Checked,
@@ -38,6 +39,10 @@ from dpsynth.statistics.cut_off import percent
 
 PAIRS = "pairs"
 MOST_CRITERIA = 50
+MOST_CLASSIFIERS = 5
+"""Largest number of classifiers: together they take half of the exam's budget."""
+MOST_CLASSES = 50
+"""Largest number of values of a column that is guessed."""
 
 _Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
 
@@ -109,7 +114,30 @@ class Criterion(Section):
             raise refused(words, *place, self.kind)
 
 
-class ErrorOf(Criterion):
+_Confidence = Annotated[Decimal, Number(at_least="0.5", below="1")]
+_SURE = (
+    "How sure the release has to be to say met, or not met. One less it is the largest probability that the "
+    "noise makes such a word false."
+)
+
+
+class Asked(Criterion):
+    """A criterion that the exam asks the private table about."""
+
+    confidence: _Confidence = Field(default=Decimal("0.95"), description=_SURE)
+
+    def check(self, spec: Spec, columns: Mapping[str, Column], *place: str | int) -> None:
+        super().check(spec, columns, *place)
+        if spec.privacy.exam == 0:
+            words = "needs the exam, which asks the private table: privacy.split.exam must not be 0"
+            if spec.privacy.sample_rate is not None:
+                words = "needs the exam, which there is not with privacy.sample_rate"
+            raise refused(f"{words}; or ask by in_use or unique_in", *place, self.kind)
+        if len(columns) == 1:
+            raise refused("needs the exam, which a table of one column has not", *place, self.kind)
+
+
+class ErrorOf(Asked):
     """The error of the finished table in some columns, by the exam."""
 
     kind = "error_of"
@@ -118,11 +146,6 @@ class ErrorOf(Criterion):
         "the share of the rows that would have to change to make their counts those of the private table."
     )
     at_most: _Share = Field(description="Largest error, a share of the rows.")
-    confidence: Annotated[Decimal, Number(at_least="0.5", below="1")] = Field(
-        default=Decimal("0.95"),
-        description="How sure the release has to be to say met, or not met. One less it is the largest "
-        "probability that the noise makes such a word false.",
-    )
 
     @property
     def words(self) -> str:
@@ -139,15 +162,45 @@ class ErrorOf(Criterion):
     def examined(self) -> Clique:
         return self.columns
 
+
+Score = Literal["accuracy", "balanced_accuracy"]
+
+
+class RightGuesses(Asked):
+    """The score among private rows of a classifier that is trained on the synthetic rows."""
+
+    kind = "classifier"
+    classifier: ColumnName = Field(description="The column that is guessed from all others.")
+    score: Annotated[Score, Choice(("accuracy", "balanced_accuracy"))] = Field(
+        default="accuracy",
+        description="accuracy: the share of the rows that are guessed right. balanced_accuracy: that share "
+        "for each value of the column by itself, and then their mean.",
+    )
+    at_least: _Share = Field(description="Least score.")
+
+    @property
+    def words(self) -> str:
+        least, name = percent(float(self.at_least)), self.classifier
+        rows = f"rows of each value of {name}, on average" if self.aim == "balanced accuracy" else "rows"
+        return (
+            f"A classifier of {name} that is trained on the synthetic rows is right for at least {least} of "
+            f"the private {rows}."
+        )
+
+    @property
+    def aim(self) -> str:
+        """The score in words."""
+        return self.score.replace("_", " ")
+
+    @property
+    def columns(self) -> Clique:
+        return (self.classifier,)
+
     def check(self, spec: Spec, columns: Mapping[str, Column], *place: str | int) -> None:
         super().check(spec, columns, *place)
-        if spec.privacy.exam == 0:
-            words = "needs the exam, which measures errors: privacy.split.exam must not be 0"
-            if spec.privacy.sample_rate is not None:
-                words = "needs the exam, which there is not with privacy.sample_rate"
-            raise refused(f"{words}; or ask by in_use or unique_in", *place, self.kind)
-        if len(columns) == 1:
-            raise refused("needs the exam, which a table of one column has not", *place, self.kind)
+        if not 2 <= columns[self.classifier].size <= MOST_CLASSES:
+            words = f"names a column that has not from two to {MOST_CLASSES} values"
+            raise refused(words, *place, self.kind)
 
 
 class InUse(Criterion):
@@ -213,11 +266,13 @@ class UniqueIn(Criterion):
         return self.unique_in
 
 
-KINDS: Mapping[str, type[Criterion]] = {kind.kind: kind for kind in (ErrorOf, InUse, Within, UniqueIn)}
+KINDS: Mapping[str, type[Criterion]] = {
+    kind.kind: kind for kind in (ErrorOf, RightGuesses, InUse, Within, UniqueIn)
+}
 
 
 if TYPE_CHECKING:
-    AnyCriterion = ErrorOf | InUse | Within | UniqueIn
+    AnyCriterion = ErrorOf | RightGuesses | InUse | Within | UniqueIn
 else:
     AnyCriterion = by_word(KINDS, "{error_of: pairs, at_most: 0.05}")
 """One criterion."""
@@ -242,12 +297,28 @@ class Accept(Section):
         for i, criterion in enumerate(self.criteria):
             if criterion in self.criteria[:i]:
                 raise refused("is listed twice", "criteria", i)
+        if len(self.targets) > MOST_CLASSIFIERS:
+            words = f"asks about more than {MOST_CLASSIFIERS} classifiers, which would take more than half"
+            raise refused(f"{words} of the exam's budget; name fewer columns or scores", "criteria")
         return self
 
     @property
     def sets(self) -> tuple[Clique, ...]:
         """The sets of columns whose errors the exam has to measure."""
         return tuple(dict.fromkeys(c.examined for c in self.criteria if c.examined))
+
+    @property
+    def targets(self) -> tuple[tuple[str, str], ...]:
+        """The columns that classifiers have to guess, and what each is trained for."""
+        guessed = (c for c in self.criteria if isinstance(c, RightGuesses))
+        return tuple(dict.fromkeys((c.classifier, c.aim) for c in guessed))
+
+    def classifiers(self, table: FinishedTable, columns: Sequence[Column]) -> Iterator[Classifier]:
+        """Classifiers of the targets, trained on the rows of a finished table."""
+        if self.targets:
+            from dpsynth.wings.governance.acceptance.training import trained
+
+            yield from (trained(table, columns, target, aim) for target, aim in self.targets)
 
     @property
     def stops(self) -> bool:

@@ -18,6 +18,7 @@ ASKED: Mapping[str, str] = {
     "parities": "parities",
     "choose": "choices",
     "exam": "the exam",
+    "classified": "right guesses of a classifier",
     "sums": "sums",
     "finer counts": "counts of pieces of bins",
     "counts": "counts of found domains",
