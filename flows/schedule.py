@@ -48,9 +48,6 @@ Say = Callable[[str], None]
 DUE: Point[Callable[[Path], Iterator[str]]] = Point("sealed bundles that are due", "governance")
 """Opens the sealed bundles in the folder of a release's name whose embargo has ended, and says so of each."""
 
-_BETWEEN_LOOKS = 20.0
-"""Seconds between two looks for such bundles."""
-
 
 def serve_all(served: Sequence[Served], outputs: Path, say: Say, stop: StopSignals) -> None:
     """Release at the times of some configs, until stopped.
@@ -173,7 +170,7 @@ async def _open_sealed(folders: Sequence[Path], say: Say) -> None:
                 if sentence not in said:
                     say(sentence)
                     said.add(sentence)
-        await asyncio.sleep(_BETWEEN_LOOKS)
+        await asyncio.sleep(20)
 
 
 async def _serve(

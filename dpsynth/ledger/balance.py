@@ -202,8 +202,7 @@ class Reservation(ReleaseFacts):
         cap_declared: true if the config states its cap, which then holds for the release where it is lower.
         config, plan: digests of all that the config says, and of the plan; recorded where a policy asks for
             approval.
-        allowance: the most epsilon that all releases of its name may have cost, this one included; None where
-            the cap alone bounds them.
+        allowance: the most epsilon that all releases of its name may cost together; None without a bound.
 
     Raises:
         ValueError: parallel without a part, or under another relation than add_remove; or the cap's

@@ -209,11 +209,10 @@ def check_allowance(entry: Reservation, account: Balance) -> None:
     same = [r.cost.amount.epsilon for r in account.releases if r.release == entry.release]
     if sum(same, entry.cost.amount.epsilon) > entry.allowance:
         raise BudgetRefused(
-            f"The standing budget for questions is spent: verification.epsilon allows "
-            f"ε = {digits(entry.allowance, up=False)} to all releases '{entry.release}' together. They were "
-            f"given ε = {digits(sum(same, Fraction(0)), up=True)}, and this one asks for "
-            f"ε = {digits(entry.cost.amount.epsilon, up=True)}. To allow more, raise verification.epsilon; "
-            "the ledger's cap holds in any case. Nothing was read and nothing was charged."
+            f"The standing budget for questions is spent: verification.epsilon allows all releases "
+            f"'{entry.release}' ε = {digits(entry.allowance, up=False)} together. They were given "
+            f"ε = {digits(sum(same, Fraction(0)), up=True)}, and this one asks for "
+            f"ε = {digits(entry.cost.amount.epsilon, up=True)}. Nothing was read and nothing was charged."
         )
 
 

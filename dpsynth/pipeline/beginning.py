@@ -54,7 +54,7 @@ class Request:
         period: label of the slice to release; left out: the last slice that has ended.
         rehearsal: True if the table is made up, and the bundle is marked so.
         notice: a public sentence to tell once the release is reserved; "" for none.
-        allowance: the most epsilon that all releases of its name may have cost; None without such a bound.
+        allowance: the most epsilon that all releases of its name may cost together; None without a bound.
     """
 
     outputs: Path = Path("outputs")

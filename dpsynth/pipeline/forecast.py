@@ -96,7 +96,7 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "notes": [
             *spec.warnings(),
             *_moments(compiled_spec),
-            *_hints(compiled_spec, plan, known),
+            *known.hints(reservation_to_come(compiled_spec, plan), Path()),
         ],
     }
 
@@ -178,10 +178,6 @@ def _source(spec: Spec) -> str:
     if source.in_memory or source.in_database:
         return "memory" if source.in_memory else "database"
     return str(source.format) if source.compression is None else f"{source.format}.{source.compression}"
-
-
-def _hints(compiled_spec: CompiledSpec, plan: Plan, known: Reading) -> Iterator[str]:
-    return known.hints(reservation_to_come(compiled_spec, plan), Path())
 
 
 def reservation_to_come(compiled_spec: CompiledSpec, plan: Plan) -> Reservation:

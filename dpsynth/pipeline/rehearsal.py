@@ -101,14 +101,7 @@ def rehearsal_of(
             update={"url": f"sqlite:///{(work / 'ledger.db').absolute()}", "head": None}
         )
         source = Source.model_validate({"path": str(path)})
-        # Nobody need decide about a made-up table, so its warnings don't pause the rehearsal.
-        privacy = spec.privacy.model_copy(update={"on_empty": "go"})
-        changed = {
-            "source": source,
-            "ledger": ledger,
-            "privacy": privacy,
-            "engine": spec.engine.in_this_process,
-        }
+        changed = {"source": source, "ledger": ledger, "engine": spec.engine.in_this_process}
         made_up = spec.model_copy(update=changed)
         yield Rehearsal(made_up, Request(work, None, period, rehearsal=True), folder / spec.release)
     finally:

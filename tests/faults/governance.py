@@ -59,8 +59,8 @@ GOVERNANCE: tuple[Fault, ...] = (
         "a statement that is not sealed with the bundle",
         "Whoever writes another instant into it has the bundle opened sooner.",
         "_decrypt",
-        "path.stat().st_size, key, (folder / SEALED / STATEMENT).read_bytes()",
-        'path.stat().st_size, key, found.text.replace("2013", "2093").encode()',
+        "(folder / KEY).read_bytes(), (folder / SEALED / STATEMENT).read_bytes()",
+        '(folder / KEY).read_bytes(), (folder / SEALED / STATEMENT).read_bytes().replace(b"2013", b"2093")',
         f"{_HERE}test_embargo.py::test_what_was_changed_is_not_opened[another instant]",
     ),
     _fault(

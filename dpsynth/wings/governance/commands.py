@@ -6,6 +6,7 @@ Invariant: no command opens a private table. What is printed is in the ledger, o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,7 +64,7 @@ def request(
         print(sentence)
     found = governed_by(ledger.read())
     print(
-        f"It lacks {_approvals(found.lacking(made))}. Each approver: dpsynth approve {made.id} "
+        f"Approvals lacking: {found.lacking(made):,}. Each approver: dpsynth approve {made.id} "
         f"--config {config} --key FILE"
     )
     print(made.id)
@@ -103,10 +104,10 @@ def approve(
         book = _ledger(spec, ledger, head)
         taken = revoke(book, request_id, _key(key))
         lacking = governed_by(book.read()).lacking(taken)
-        print(f"Your approval is taken back. It lacks {_approvals(lacking)}.")
+        print(f"Your approval is taken back. Approvals lacking: {lacking:,}.")
         return
     made, lacking = approved(_ledger(spec, ledger, head), request_id, _key(key), seen)
-    print(f"Approved by {made.approved_by[-1]}. It lacks {_approvals(lacking)}.")
+    print(f"Approved by {made.approved_by[-1]}. Approvals lacking: {lacking:,}.")
     if not lacking and made.policy is not None:
         print("Put the policy in force with the command by which it was asked for.")
 
@@ -122,20 +123,24 @@ def review(
     ] = None,
     source: Annotated[str | None, typer.Option(help="A table to use in place of the config's.")] = None,
     out: Annotated[Path, typer.Option(help="File to write.")] = Path("review.html"),
+    attacks: Annotated[
+        bool,
+        typer.Option("--attacks", help="Attack a rehearsal on made-up rows, or a table drawn of the bundle."),
+    ] = False,
     ledger: Url = None,
     head: Head = None,
 ) -> None:
     """Write one page for those who decide on a release, to read or to print; no table is opened."""
     from dpsynth.bundle.manifest import MANIFEST, Manifest
     from dpsynth.config import load
+    from dpsynth.wings.governance import reviewing
     from dpsynth.wings.governance.asking import governed_by, reservation_for
-    from dpsynth.wings.governance.reviewing import review_html, review_of_bundle, review_of_request
 
     spec = None if config is None else load(config, source=source)
     page = None if config is None and ledger is None else _ledger(spec, ledger, head).read()
     folder = next((f for f in (Path(target, "public"), Path(target)) if (f / MANIFEST).is_file()), None)
     if folder is not None:
-        made = review_of_bundle(folder, Manifest.read(folder), page)
+        made = reviewing.review_of_bundle(folder, Manifest.read(folder), page)
     elif spec is None or page is None:
         raise ConfigError(
             f"{target} is no folder with a bundle. For the review of a request, name its configuration: "
@@ -146,12 +151,11 @@ def review(
         if found is None or found.policy is not None:
             raise ConfigError(f"The ledger {page.name} has no request {target} for a release.")
         _check_same(found, page.named(reservation_for(spec, datetime.now(UTC), None)), config)
-        made = review_of_request(found, spec, page)
-    write_page(out, review_html(made).encode())
-
-
-def _approvals(number: int) -> str:
-    return f"{number:,} approval{'s' * (number != 1)}" if number else "no approval"
+        made = reviewing.review_of_request(found, spec, page)
+    on = folder or config
+    if attacks and on is not None:
+        made = replace(made, attacks=reviewing.ATTACKS.needed("--attacks")(on))
+    write_page(out, reviewing.review_html(made).encode())
 
 
 def _check_same(found: Request, wanted: Reservation, config: Path | None) -> None:
@@ -245,7 +249,7 @@ def _state(made: Request, found: Governed, page: Reading) -> str:
     if made.done:
         return "in force" if made.policy == found.policy else "was in force"
     if lacking := found.lacking(made):
-        return f"lacks {_approvals(lacking)}"
+        return f"approvals lacking: {lacking:,}"
     if made.policy is not None:
         return "approved"
     of = "" if made.most is None else f" of {made.most:,}"

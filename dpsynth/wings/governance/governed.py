@@ -373,11 +373,10 @@ class Governed:
             of_its_own = {**content, "occasion": found.content["occasion"]}
             problems[found.id] = why = self._unusable(found, of_its_own, wanted.dataset, day, release)
             if why is None:
-                keys = ", ".join(self._standing(found))
-                of = f" For {of_its_own['occasion']} alone." if of_its_own["occasion"] else ""
-                uses = "" if found.most is None else f" Used {found.used(release):,} of {found.most:,} times."
-                last = "" if found.until is None else f" Until {found.until}."
-                return f"request {found.id} is approved by {keys}.{of}{uses}{last}"
+                said = [f"request {found.id} is approved by {', '.join(self._standing(found))}."]
+                said += [f"For {of_its_own['occasion']} alone."] if of_its_own["occasion"] else []
+                said += [f"Used {found.used(release):,} of {found.most:,} times."] if found.most else []
+                return " ".join([*said, *([f"Until {found.until}."] if found.until else [])])
         return f"the ledger would refuse this release: {self._missing(problems)}"
 
     def _missing(self, problems: Mapping[str, str | None]) -> str:

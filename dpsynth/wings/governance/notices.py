@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dpsynth.bundle.recipient.opened import NOTICES_FILE, Notice
@@ -41,12 +41,17 @@ def write_notices(folder: Path, notices: list[Content]) -> Path:
     """Write the notices of a release beside its bundles, whole or not at all; their file."""
     path, partial = folder / NOTICES_FILE, folder / f".{NOTICES_FILE}.new"
     text = json.dumps({"format": FORMAT, "notices": notices}, indent=2, sort_keys=True) + "\n"
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    write_synced(partial, [text.encode()])
     partial.replace(path)
     return path
+
+
+def write_synced(path: Path, pieces: Iterable[bytes], mode: int = 0o644) -> None:
+    """Write a file, in place of one that is there, to the disk."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def notices_of(

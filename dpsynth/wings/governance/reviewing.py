@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -33,9 +33,11 @@ from dpsynth.page_templates import environment
 from dpsynth.pipeline.forecast import plan_of
 from dpsynth.plan.expected_errors import column_errors
 from dpsynth.plan.plan import Plan, promised
+from dpsynth.wing import Point
 from dpsynth.wings.governance.acceptance.keys import Accept
 from dpsynth.wings.governance.asking import Uses, governed_by
 from dpsynth.wings.governance.governed import Request
+from dpsynth.wings.governance.policy import Policy
 from dpsynth.wings.governance.verification.answering import Verification
 
 GUESSES = (0.01, 0.1, 0.5)
@@ -43,6 +45,9 @@ GUESSES = (0.01, 0.1, 0.5)
 
 MARGIN = 0.01
 """By how much more than e^epsilon the bounds on beliefs let odds grow, where there is a delta."""
+
+ATTACKS: Point[Callable[[Path], Mapping[str, object]]] = Point("attacks for a review", "proof")
+"""Attacks on the rehearsal of a configuration's file, or on a bundle, as JSON values."""
 
 _NAMED = 8
 """Most values of a column that are listed."""
@@ -125,7 +130,7 @@ class Review:
         exam: what the exam says; for a request what it will ask.
         signed: acts in the ledger.
         afterwards: what happens once it is finished: an embargo, answers to questions.
-        signatures: how many are wanted on paper.
+        attacks: what attacks came to; empty if none was run.
     """
 
     of: str
@@ -140,12 +145,12 @@ class Review:
     outside: tuple[str, ...]
     criteria: tuple[str, ...]
     exam: tuple[str, ...]
-    policy: tuple[str, ...]
+    policy: Policy | None
     signed: tuple[Signed, ...]
     account: Account | None
     notices: tuple[Notice, ...] = ()
     afterwards: tuple[str, ...] = ()
-    signatures: int = 1
+    attacks: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def guesses(self) -> tuple[Guess, ...]:
@@ -206,11 +211,10 @@ def review_of_request(request: Request, spec: Spec, page: Reading) -> Review:
         outside=tuple(_outside(spec)),
         criteria=_criteria(spec),
         exam=_exam(plan),
-        policy=_policy(page),
+        policy=governed_by(page).policy,
         signed=_signed(page, request.id),
         account=_account(page, str(request.terms["dataset"])),
         afterwards=tuple(_afterwards(spec)),
-        signatures=_signatures(page),
     )
 
 
@@ -233,11 +237,10 @@ def review_of_bundle(public: Path, manifest: Manifest, page: Reading | None) -> 
         outside=(f"The name of the release, {manifest.release}.", *rules, *_stated(manifest)),
         criteria=tuple(one.line for one in manifest.verdict.criteria),
         exam=tuple(manifest.verdict.in_words),
-        policy=() if page is None else _policy(page),
+        policy=None if found is None else found.policy,
         signed=() if asked is None or page is None else _signed(page, asked.id),
         account=None if entry is None or page is None else _account(page, entry.dataset),
         notices=notices_beside(public, manifest.release_id, manifest.signed_by),
-        signatures=1 if page is None else _signatures(page),
     )
 
 
@@ -344,16 +347,6 @@ def _exam(plan: Plan) -> tuple[str, ...]:
         f"The finished table will be compared with the private one on {len(plan.exam):,} sets of columns, by "
         "noisy distances. Each column and pair gets a verdict: use, with care, or don't use.",
     )
-
-
-def _policy(page: Reading) -> tuple[str, ...]:
-    found = governed_by(page).policy
-    return () if found is None else tuple(found.in_words())
-
-
-def _signatures(page: Reading) -> int:
-    found = governed_by(page).policy
-    return 1 if found is None else found.approvals
 
 
 def _signed(page: Reading, request_id: str) -> tuple[Signed, ...]:

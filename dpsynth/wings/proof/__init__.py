@@ -14,6 +14,7 @@ WING = Wing(
     points={
         "accountants of releases": f"{_HERE}.accountants.comparison:statements_of",
         "accountants of a plan": f"{_HERE}.accountants.of_a_plan:side_by_side",
+        "attacks for a review": f"{_HERE}.attacks.games:for_review",
         "catalogues": f"{_HERE}.catalogues:CATALOGUES",
         "page of releases": f"{_HERE}.dataset_page:write_dataset_page",
         "registry entry": f"{_HERE}.catalogues:registry_entry",

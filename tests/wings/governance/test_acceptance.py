@@ -27,6 +27,7 @@ from dpsynth.columns.statistic_kinds import Mean
 from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError, Paused
 from dpsynth.pipeline.forecast import forecast, plans_of
+from dpsynth.pipeline.rehearsal import rehearse
 from dpsynth.pipeline.result import Release
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.verdict import NO_VERDICT, Finished, Judgement, Verdict
@@ -439,6 +440,14 @@ def test_a_release_that_fails_a_criterion_waits_for_its_owner_and_is_shown_if_sh
     assert [one.outcome for one in again.verdict.unmet] == ["not met", "can't be told"]
     (public,) = tmp_path.glob("outputs/people/*/public")
     assert verified(public).good
+
+
+def test_a_rehearsal_does_not_wait_whatever_it_fails(tmp_path):
+    failing = {"criteria": [{"error_of": "sex", "at_most": 0, "confidence": 0.999999}], "on_fail": "stop"}
+    spec, told = from_mapping(config(tmp_path, failing)), list[str]()
+    made = rehearse(spec, rows=300, outputs=tmp_path / "outputs", tell=told.append)
+    assert verified(made.handed_over).good and len(made.verdict.unmet) == 1
+    assert any("0 % of the rows are off in sex" in sentence for sentence in told), told
 
 
 def test_a_release_that_meets_all_criteria_does_not_wait(tmp_path):

@@ -154,7 +154,7 @@ def test_an_embargo_that_has_ended_seals_nothing_and_a_rehearsal_is_not_sealed(o
     assert done.code == 0 and (Path(done.out.splitlines()[-1]) / "public").is_dir()
     office.clock(UNTIL)
     done = office.run("run", "config.yaml", "--plain")
-    assert done.code == 0 and "ended on 2093-12-24 08:00 UTC, so it is not sealed" in done.err
+    assert done.code == 0 and "has ended, so it is not sealed" in done.err
     folder = Path(done.out.splitlines()[-1])
     assert {p.name for p in folder.iterdir()} == {"private", "public"}
 
@@ -197,8 +197,8 @@ def killed_before(number: int) -> Iterator[None]:
 
 
 CHANGES: dict[object, tuple[str, ...]] = {
-    os: ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir"),
-    sealing._Encrypted: ("_put",),
+    os: ("fsync", "sync", "rename", "replace", "unlink", "rmdir", "mkdir"),
+    sealing: ("_nonce",),
 }
 
 
@@ -278,7 +278,7 @@ def test_an_opening_that_is_killed_at_any_moment_is_whole_or_not_begun_and_is_fi
         assert {p.name for p in folder.iterdir()} == {"private", "public"}
         assert contents(folder, "public") == files and office.run("verify", folder).code == 0
 
-    assert each_kill(brought_back(tmp_path / "kept"), lambda: sealing.publish(folder), look) > 20
+    assert each_kill(brought_back(tmp_path / "kept"), lambda: sealing.publish(folder), look) > 12
 
 
 def test_of_many_who_publish_at_once_one_does(office: Office) -> None:
@@ -364,7 +364,7 @@ def test_what_was_changed_is_not_opened(
     damage(folder / "sealed")
     office.clock(UNTIL)
     done = office.run("publish", folder)
-    assert done.code == 1 and "can't be decrypted: it, its key or sealed.json was changed" in done.err, done
+    assert done.code == 1 and "can't be decrypted: it, its key (" in done.err, done
     assert not (folder / "public").exists() and (folder / "sealed").is_dir()
 
 
@@ -376,11 +376,12 @@ def test_a_bundle_whose_key_is_lost_is_made_again_from_its_journal_as_is_said(
     run(dpsynth.load("config.yaml"), Request(resume=name))
     folder = Path("outputs/people", name)
     (folder / lost).unlink()
+    partial = folder.parent / f".{name}.partial"
     office.clock(UNTIL)
     done = office.run("publish", folder)
-    assert done.code == 1 and f"{lost} is gone" in done.err and f"remove {folder}/sealed, rename" in done.err
+    assert done.code == 1 and f"remove {folder}/sealed, rename {folder} to {partial}," in done.err
     shutil.rmtree(folder / "sealed")
-    folder.rename(folder.parent / f".{name}.partial")
+    folder.rename(partial)
     done = office.run("run", "config.yaml", "--plain", "--resume", name)
     assert done.code == 0 and contents(folder, "public") == files, done
     assert len(Ledger("sqlite:///ledger.db").balances()[0].releases) == 1
@@ -397,7 +398,7 @@ def test_a_statement_that_is_none_is_refused_in_one_sentence(office: Office, con
 
 def test_a_folder_that_is_none_of_a_release_is_refused(office: Office) -> None:
     done = office.run("publish", "nowhere")
-    assert done.code == 1 and "There is no folder nowhere." in done.err
+    assert done.code == 1 and "nowhere holds no release" in done.err and not Path("nowhere").exists()
     Path("empty").mkdir()
     done = office.run("publish", "empty")
     assert done.code == 1 and "holds no release, neither sealed nor open" in done.err
@@ -412,9 +413,9 @@ def test_a_release_that_was_withdrawn_under_embargo_is_not_opened(office: Office
     assert done.code == 0, done
     office.clock(UNTIL)
     done = office.run("publish", folder)
-    assert done.code == 1 and "was withdrawn while it was sealed" in done.err, done
+    assert done.code == 1 and "was withdrawn while sealed" in done.err, done
     (said,) = sealing.publish_due(folder.parent)
-    assert "was withdrawn while it was sealed" in said and not (folder / "public").exists()
+    assert "was withdrawn while sealed" in said and not (folder / "public").exists()
 
 
 def test_those_that_are_due_are_opened_and_no_others(office: Office) -> None:

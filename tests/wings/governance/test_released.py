@@ -175,7 +175,7 @@ def test_one_period_is_approved_whether_periods_add_up_or_not(board: Board) -> N
 def test_an_approver_may_change_their_mind_until_it_is_released(board: Board) -> None:
     request = board.granted()
     done = board.run("approve", request, "--revoke", "--config", "config.yaml", "--key", "clara.key")
-    assert done.code == 0 and done.out == "Your approval is taken back. It lacks 1 approval.\n"
+    assert done.code == 0 and done.out == "Your approval is taken back. Approvals lacking: 1.\n"
     assert refused(board.run("run", "config.yaml", "--plain"), f"request {request} has 1 of 2 approvals")
     assert board.kinds[-2:] == ["revoked", "refused"] and board.ledger.verify().problems == ()
 

@@ -73,6 +73,33 @@ def test_a_review_of_a_request_has_all_that_is_to_be_weighed(board: Board) -> No
     assert "A release needs 2 of 2 approvals." in signed
 
 
+def test_attacks_are_on_a_rehearsal_of_a_request_and_on_a_table_drawn_of_a_bundle(board: Board) -> None:
+    board.configure(**CRITERIA, columns={"city": {"type": "category", "values": ["Aa", "Bb", "Cc"]}})
+    request = board.granted()
+    assert "None was run" in section(reviewed(board, request), "risks")
+    before, rows = reviewed(board, request, "--attacks"), board.kinds
+    assert board.run("run", "config.yaml", "--plain").code == 0
+    (public,) = Path("outputs/people").glob("*/public")
+    after = reviewed(board, str(public.parent), "--attacks")
+    assert rows == board.kinds[:4]
+    row = re.compile(
+        r'rowheader">([^<]+)</th><td[^>]*>[^<]+</td><td[^>]*>([\d.]+) to [\d.]+ %</td><td[^>]*>([^<]+)<'
+    )
+    for page, made in (
+        (before, "a rehearsal, whose rows are made up"),
+        (after, "a table that was drawn of the public folder"),
+    ):
+        assert f"Games on {made}" in section(page, "risks")
+        found = row.findall(page)
+        assert {f[0] for f in found} == {
+            *("Differencing", "Homogeneity", "Background", "Averaging", "Reconstruction")
+        }
+        # An exact table is lost, and against the release nobody is right more often than is promised.
+        assert float(next(low for name, low, _ in found if name == "Differencing")) > 99
+        bounded = [(float(low), most) for _, low, most in found if most != "no bound"]
+        assert bounded and all(low <= float(most.removesuffix(" %")) for low, most in bounded)
+
+
 def test_less_of_epsilon_has_larger_errors(board: Board) -> None:
     page = reviewed(board, board.asked())
     rows = re.findall(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dpsynth.wings.proof.attacks.attackers import (
     reconstruction_curve,
 )
 from dpsynth.wings.proof.attacks.success import Bound, Success, presence_bound, value_bound
-from dpsynth.wings.proof.attacks.world import World, refuse_few
+from dpsynth.wings.proof.attacks.world import Choice, World, refuse_few, world_of
 
 Game = Callable[[World, int, np.random.Generator], tuple[Success, ...]]
 
@@ -159,3 +160,10 @@ def facts_of(world: World, played: Sequence[Played], games: int) -> dict[str, ob
         "games": games,
         "attacks": [one.to_json() for one in played],
     }
+
+
+def for_review(on: Path, games: int = 1_000) -> dict[str, object]:
+    """All attacks on a configuration's rehearsal, or on a bundle, for whoever decides on a release."""
+    rng = np.random.default_rng()
+    world = world_of(on, Choice(), rng)
+    return facts_of(world, play(world, list(ATTACKS), games, rng), games)

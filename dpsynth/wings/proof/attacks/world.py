@@ -22,6 +22,7 @@ from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle.manifest import KAnonymous, Manifest
 from dpsynth.bundle.recipient.bundle import Bundle, open_bundle
 from dpsynth.bundle.recipient.more_rows import more_rows
+from dpsynth.cli.recipient_commands import opened_bundle
 from dpsynth.columns.column import Column, codes_of, each_once
 from dpsynth.columns.domain import Clique
 from dpsynth.config import load
@@ -134,7 +135,7 @@ def world_of(on: Path, choice: Choice, rng: np.random.Generator) -> World:
         ConfigError: it is neither, or has no such column, or the release has no counts of the column.
     """
     if on.is_dir():
-        bundle = open_bundle(on)
+        bundle = opened_bundle(on)
         if not bundle.facts.central:
             raise _of_the_local_model(on)
         layout = bundle.rows.layout
