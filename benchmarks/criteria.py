@@ -17,8 +17,8 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import combinations, product
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from math import sqrt
 from pathlib import Path
 
@@ -58,6 +58,20 @@ def error(real: pd.DataFrame, synthetic: pd.DataFrame, columns: list[str]) -> fl
     """The share of rows that would have to change."""
     one, two = (frame.value_counts(columns, normalize=True) for frame in (real, synthetic))
     return float(one.sub(two, fill_value=0.0).abs().sum()) / 2
+
+
+def claims_of(
+    errors: Sequence[tuple[object, float]], scores: Mapping[str, float]
+) -> Iterator[tuple[dict[str, object], str, str]]:
+    """Criteria that are just off, each with the word that is false of it, and its kind."""
+    for confidence in CONFIDENCES:
+        for of, off in errors:
+            for word, at_most in (("met", max(off - 1e-6, 0.0)), ("not met", min(off + 1e-6, 1.0))):
+                yield {"error_of": of, "at_most": at_most, "confidence": confidence}, word, ""
+        for score, true in scores.items():
+            for word, least in (("met", true + 1e-6), ("not met", true - 1e-6)):
+                one = {"classifier": "b", "score": score, "at_least": least, "confidence": confidence}
+                yield one, word, f", {score.replace('_', ' ')}"
 
 
 def coded_rows(columns: Sequence[Column], frame: pd.DataFrame) -> CodedRows:
@@ -124,30 +138,20 @@ def main() -> None:
                     asked: list[tuple[object, float]] = [(list(c), e) for c, e in true.items()]
                     asked.append(("pairs", float(np.mean([true[tuple(c)] for c in pairs]))))
                     finished = Finished(made.verdict, made.exam, domain, (), (), lambda: iter(()))
-                    for confidence in CONFIDENCES:
-                        for of, off in asked:
-                            for word, at_most in (
-                                ("met", max(off - 1e-6, 0.0)),
-                                ("not met", min(off + 1e-6, 1.0)),
-                            ):
-                                one = {"error_of": of, "at_most": at_most, "confidence": confidence}
-                                (said,) = judged([one], finished)
-                                false[confidence, word].append(said.outcome == word)
                     scores = true_scores(coded_rows(coded, real), coded_rows(coded, synthetic), coded)
-                    for confidence, (score, true_score) in product(CONFIDENCES, scores.items()):
-                        for word, least in (("met", true_score + 1e-6), ("not met", true_score - 1e-6)):
-                            one = {"classifier": "b", "score": score, "at_least": least}
-                            (said,) = judged([one | {"confidence": confidence}], finished)
-                            false[confidence, f"{word}, {score.replace('_', ' ')}"].append(
-                                said.outcome == word
-                            )
+                    claims = [*claims_of(asked, scores)]
+                    outcomes = judged([criterion for criterion, _, _ in claims], finished)
+                    for (criterion, word, kind), said in zip(claims, outcomes, strict=True):
+                        false[float(str(criterion["confidence"])), f"{word}{kind}"].append(
+                            said.outcome == word
+                        )
                     assert made.exam is not None and made.exam.distances is not None
                     answers = made.exam.distances
                     reach = reach_of(
                         ErrorOf(error_of="c", at_most=0.5), answers.noise, answers.scale, made.exam.rows, 1
                     )
-            for (confidence, word), said in false.items():
-                share = float(np.mean(said))
+            for (confidence, word), found in false.items():
+                share = float(np.mean(found))
                 # The words of one release hang together, so a release counts as one.
                 spread = sqrt(share * (1 - share) / chosen.runs)
                 lines.append(

@@ -2,16 +2,19 @@
 
 import hashlib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from rdflib import RDF, Graph, Namespace, URIRef
 
 from dpsynth.accounting.events import Guarantee
 from dpsynth.bundle.manifest import Manifest
-from dpsynth.wings.proof.catalogues import FROM_THE_CURATOR, registry_entry
+from dpsynth.wings.proof.catalogues import FROM_THE_CURATOR, croissant_text, disclosed_outside, registry_entry
 from tests.cli.here import Command
 
 SECTIONS = {
@@ -109,7 +112,91 @@ def test_croissant_lists_every_file_with_its_checksum_and_every_column_where_it_
         "sc:Boolean",
         "sc:Float",
     ]
-    assert all(field["@id"] == f"rows/{field['name']}" for field in records["field"])
+    assert all(field["@id"] == quote(f"rows/{field['name']}") for field in records["field"])
+
+
+DP, DPV = Namespace("urn:dpsynth:terms:"), Namespace("https://w3id.org/dpv#")
+CR, SCHEMA = Namespace("http://mlcommons.org/croissant/"), Namespace("https://schema.org/")
+BASE = "https://example.org/bundle/"
+
+
+def linked(text: str) -> Graph:
+    """The triples of metadata, as a reader of linked data gets them."""
+    return Graph().parse(data=text, format="json-ld", publicID=BASE)
+
+
+def test_the_guarantee_stands_in_the_metadata_as_linked_data(written) -> None:
+    manifest = Manifest.read(written())
+    graph, promise = linked(croissant_text(manifest)), manifest.guarantee
+    (dataset,) = graph.subjects(RDF.type, SCHEMA.Dataset)
+    (stated,) = graph.objects(dataset, DPV.hasTechnicalMeasure)
+    assert {DPV.DifferentialPrivacy, DP.Guarantee} == {*graph.objects(stated, RDF.type)}
+    one = {name: graph.value(stated, DP[name], any=False) for name in ("epsilon", "delta", "rho", "unit")}
+    assert {name: value.toPython() for name, value in one.items()} == {
+        name: getattr(promise, name) for name in one
+    }
+    assert graph.value(stated, DP.mu) is None and promise.mu is None
+    assert graph.value(stated, DP.neighbours) == DP[promise.neighbours]
+    profile = {
+        (graph.value(at, DP.epsilon).toPython(), graph.value(at, DP.delta).toPython())
+        for at in graph.objects(stated, DP.profile)
+    }
+    assert profile == {(at.epsilon, at.delta) for at in promise.profile}
+    bounds = {
+        (graph.value(at, DP.falseAlarms).toPython(), graph.value(at, DP.recognisedAtMost).toPython())
+        for at in graph.objects(stated, DP.tradeOff)
+    }
+    assert bounds == {(at.false_alarms, at.at_most) for at in promise.recognition}
+    answers = [graph.value(one, DP.answers).toPython() for one in graph.objects(stated, DP.mechanism)]
+    assert sum(answers) == len(manifest.mechanisms)
+    assert {*map(str, graph.objects(stated, DP.notProtected))} == set(manifest.not_protected)
+
+
+def test_what_is_public_without_noise_is_listed_by_kind_and_column(written) -> None:
+    whole = json.loads((written() / "manifest.json").read_text(encoding="utf-8"))
+    whole["constraints"]["rules"] = [{"rule": "a <= b", "kept": "as rows are drawn"}]
+    whole["public_marginals"] = [{"columns": [whole["columns"][0]["name"]], "rows": None}]
+    whole["public_table"] = {}
+    whole["period"] = {"column": "day", "label": "May"}
+    whole["found_with_budget"] = {whole["columns"][1]["name"]: ["values"]}
+    whole["columns"][3]["computed_from"] = "age * 2"
+    manifest = Manifest.model_validate(whole)
+    names = [column["name"] for column in whole["columns"]]
+    outside = disclosed_outside(manifest)
+    assert [fact["column"] for fact in outside if fact["kind"] == "column"] == names
+    assert [fact["column"] for fact in outside if fact["kind"] == "domain"] == [names[0], names[2]]
+    assert [fact["column"] for fact in outside if fact["kind"] == "formula"] == [names[3]]
+    of_all = {"constraint", "public counts", "public table", "period", "statistic"}
+    assert {fact["kind"] for fact in outside if "column" not in fact} == of_all
+    asked = [table.title for table in manifest.statistics if table.kind != "one_way"]
+    assert len(asked) == sum(fact["kind"] == "statistic" for fact in outside) > 0
+    graph = linked(croissant_text(manifest))
+    listed = [*graph.objects(None, DP.disclosedOutside)]
+    kinds = sorted(str(graph.value(fact, DP.kind)) for fact in listed)
+    assert kinds == sorted(fact["kind"] for fact in outside)
+    # Each is about a field of the table of rows.
+    about = {*graph.objects(None, DP.about)}
+    assert about == {*graph.subjects(RDF.type, CR.Field)} and len(about) == len(names)
+    told = set(registry_entry(manifest)["deployment"]["dp_flavor"]["unprotected_quantities"])
+    assert {fact["what"] for fact in outside} <= told
+
+
+def test_each_term_of_the_vocabulary_is_documented_and_used(written) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`dp:(\w+)`", page))
+    used: set[str] = set()
+    gaussian = Guarantee(1.0, 1e-6, 0.02, "one row", "replace_one", "gdp", mu=0.2)
+    for folder in (written(), written(guarantee=gaussian)):
+        graph = linked(croissant_text(Manifest.read(folder)))
+        used |= {
+            str(node).removeprefix(str(DP))
+            for triple in graph
+            for node in triple
+            if isinstance(node, URIRef) and str(node).startswith(str(DP))
+        }
+        # A name without an address would be dropped by a reader.
+        assert "discrete Gaussian" in {*map(str, graph.objects(None, SCHEMA.name))}
+    assert used == documented
 
 
 def test_the_manifest_has_the_checksum_of_the_metadata(written) -> None:

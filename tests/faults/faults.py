@@ -1208,7 +1208,7 @@ FAULTS: tuple[Fault, ...] = (
         "A release is said to be good enough, or not, more often than its odds say by chance alone.",
         "reach_of",
         "return deviations(noise, beyond) * sqrt(",
-        "return 0.7 * deviations * sqrt(",
+        "return 0.7 * deviations(noise, beyond) * sqrt(",
         "wings/governance/test_acceptance.py::"
         "test_a_false_word_is_as_rare_as_is_said_and_no_rarer_than_it_need_be",
     ),
