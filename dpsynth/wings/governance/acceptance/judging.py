@@ -108,10 +108,8 @@ def reach_of(one: ErrorOf, noise: str, scale: float, rows: int, examined: int) -
 
 
 def deviations(noise: str, beyond: float) -> float:
-    """Standard deviations of a sum of noises that it exceeds with at most this probability.
-
-    A sum of Laplace noises lies between one of them and the normal distribution.
-    """
+    """Standard deviations of a sum of noises that it exceeds with at most this probability."""
+    # A sum of Laplace noises lies between one of them and the normal distribution.
     return max(noise_named(noise).deviations(1, beyond), -NormalDist().inv_cdf(beyond))
 
 
@@ -122,11 +120,9 @@ _SHARES = np.linspace(0.0, 1.0, 10_001)
 def _right(one: RightGuesses, finished: Finished) -> _Judged:
     """The score of a classifier, by the noisy counts of its guesses.
 
-    A share of p or more is right if R - p N >= 0, with R rows that are guessed right of N rows. Of that the
-    noise is known: (1 - p) times that of the rows guessed right, less p times that of those guessed wrong. So
-    the shares that the noisy counts don't refute are limits with the confidence asked, however few rows there
-    are. The mean over values has the means of their limits, each with the part of the odds that is its own.
-    A value without any row has the limits 0 and 1.
+    With R rows guessed right of N, R - p N is known up to noise: (1 - p) times that of the rows guessed
+    right, less p times that of those guessed wrong. The limits enclose each p for which it may be 0, however
+    few rows there are. The mean over values has the means of their limits, which share the odds.
     """
     answers = () if finished.exam is None else finished.exam.classified
     found = next((a for a in answers if (a.target, a.aim) == (one.classifier, one.aim)), None)
@@ -145,17 +141,11 @@ def _right(one: RightGuesses, finished: Finished) -> _Judged:
         return "met", f"It is {percent(low)} at least ({sure}). {alone}", odds
     if high < least:
         return "not met", f"It is {percent(high)} at most ({sure}). {alone}", odds
-    between = f"It is between {percent(low)} and {percent(high)} (each {sure})."
-    return "can't be told", f"{between} {alone}", odds
+    return "can't be told", f"It is between {percent(low)} and {percent(high)} (each {sure}). {alone}", odds
 
 
 def _limits(counts: NDArray[np.int64], wide: float) -> tuple[float, float]:
-    """Limits of the share of rows that are guessed right.
-
-    Args:
-        counts: int64[cells, 2], rows guessed wrong and right, with noise.
-        wide: the reach of the noise of one count, in rows.
-    """
+    """Limits of the share of rows guessed right, by counts int64[cells, 2] whose noise reaches ``wide``."""
     wrong, right = counts.sum(axis=0).tolist()
     if wrong + right <= wide * sqrt(len(counts)):
         return 0.0, 1.0

@@ -38,6 +38,7 @@ from dpsynth.plan.plan import MOST_CELLS
 from dpsynth.statistics.cut_off import percent
 
 PAIRS = "pairs"
+SCORES = ("accuracy", "balanced_accuracy")
 MOST_CRITERIA = 50
 MOST_CLASSIFIERS = 5
 """Largest number of classifiers: together they take half of the exam's budget."""
@@ -88,11 +89,6 @@ class Criterion(Section):
         return ()
 
     @property
-    def examined(self) -> Clique:
-        """The columns whose error the exam has to measure; none if it needs no exam of its own."""
-        return ()
-
-    @property
     def stated(self) -> dict[str, object]:
         """The criterion as JSON values."""
         return {key: json_values(value) for key, value in self.model_dump(exclude_defaults=True).items()}
@@ -114,17 +110,14 @@ class Criterion(Section):
             raise refused(words, *place, self.kind)
 
 
-_Confidence = Annotated[Decimal, Number(at_least="0.5", below="1")]
-_SURE = (
-    "How sure the release has to be to say met, or not met. One less it is the largest probability that the "
-    "noise makes such a word false."
-)
-
-
 class Asked(Criterion):
     """A criterion that the exam asks the private table about."""
 
-    confidence: _Confidence = Field(default=Decimal("0.95"), description=_SURE)
+    confidence: Annotated[Decimal, Number(at_least="0.5", below="1")] = Field(
+        default=Decimal("0.95"),
+        description="How sure the release has to be to say met, or not met. One less it is the largest "
+        "probability that the noise makes such a word false.",
+    )
 
     def check(self, spec: Spec, columns: Mapping[str, Column], *place: str | int) -> None:
         super().check(spec, columns, *place)
@@ -158,20 +151,13 @@ class ErrorOf(Asked):
     def columns(self) -> Clique:
         return () if self.error_of == PAIRS else tuple(self.error_of)
 
-    @property
-    def examined(self) -> Clique:
-        return self.columns
-
-
-Score = Literal["accuracy", "balanced_accuracy"]
-
 
 class RightGuesses(Asked):
     """The score among private rows of a classifier that is trained on the synthetic rows."""
 
     kind = "classifier"
     classifier: ColumnName = Field(description="The column that is guessed from all others.")
-    score: Annotated[Score, Choice(("accuracy", "balanced_accuracy"))] = Field(
+    score: Annotated[Literal["accuracy", "balanced_accuracy"], Choice(SCORES)] = Field(
         default="accuracy",
         description="accuracy: the share of the rows that are guessed right. balanced_accuracy: that share "
         "for each value of the column by itself, and then their mean.",
@@ -305,7 +291,8 @@ class Accept(Section):
     @property
     def sets(self) -> tuple[Clique, ...]:
         """The sets of columns whose errors the exam has to measure."""
-        return tuple(dict.fromkeys(c.examined for c in self.criteria if c.examined))
+        errors = (c.columns for c in self.criteria if isinstance(c, ErrorOf) and c.columns)
+        return tuple(dict.fromkeys(errors))
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
