@@ -16,6 +16,8 @@ from dpsynth.config import compiled, from_mapping, load
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, NotApproved
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline import beginning
+from dpsynth.pipeline.beginning import Request
+from dpsynth.pipeline.spine import run
 from dpsynth.wings.governance.asking import ask, reservation_for
 from dpsynth.wings.governance.verification import commands
 from dpsynth.wings.governance.verification.answering import config_of
@@ -199,6 +201,32 @@ def test_the_standing_budget_is_a_sum_of_prices_and_one_that_cost_nothing_gives_
     ledger.reserve(asking("r2", "0.2", allowance=Fraction(1, 2)))
     ledger.abandon("r1", cost("0"), [])
     ledger.reserve(asking("r3", "0.3", allowance=Fraction(1, 2)))
+
+
+def test_several_questions_about_one_period_are_answered_and_the_same_one_is_shown_again(tmp_path, capsys):
+    table(tmp_path / "rows.csv")
+    head, *rows = (tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()
+    dated = [f"{head},visited", *(f"{row},2026-0{1 + i % 2}-15" for i, row in enumerate(rows))]
+    (tmp_path / "people.csv").write_text("\n".join(dated) + "\n", encoding="utf-8")
+    period = {"column": "visited", "every": "month"}
+    config = configured(tmp_path, period=period)
+    spec = load(config)
+    run(spec, Request(tmp_path / "outputs", period="2026-02"))
+    (folder,) = (tmp_path / "outputs/people").glob("2*")
+    first, second = asked(folder, tmp_path, "count by sex"), asked(folder, tmp_path, "mean(age)", "r.json")
+    told = []
+    for number, path in enumerate((first, second, first)):
+        out = tmp_path / f"a{number}.json"
+        commands.answer(config, path, out=out, period="2026-02", outputs=tmp_path / "outputs")
+        told.append(read(out, Verified)[0])
+    assert told[0] == told[2] and told[0].answered_by != told[1].answered_by
+    third = asked(folder, tmp_path, "count by smoker", "s.json")
+    with pytest.raises(BudgetRefused, match="The standing budget for questions is spent"):
+        commands.answer(
+            config, third, out=tmp_path / "b.json", period="2026-02", outputs=tmp_path / "outputs"
+        )
+    releases = Ledger(f"sqlite:///{tmp_path}/ledger.db").read().balances()[0].releases
+    assert [r.release for r in releases] == ["people", "people-questions", "people-questions"]
 
 
 def test_the_config_that_would_answer_is_that_of_the_release_that_does(bundle, tmp_path):
