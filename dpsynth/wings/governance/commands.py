@@ -132,6 +132,7 @@ def review(
 ) -> None:
     """Write one page for those who decide on a release, to read or to print; no table is opened."""
     from dpsynth.bundle.manifest import MANIFEST, Manifest
+    from dpsynth.bundle.recipient.opened import no_bundle
     from dpsynth.config import load
     from dpsynth.wings.governance import reviewing
     from dpsynth.wings.governance.asking import governed_by, reservation_for
@@ -141,6 +142,8 @@ def review(
     folder = next((f for f in (Path(target, "public"), Path(target)) if (f / MANIFEST).is_file()), None)
     if folder is not None:
         made = reviewing.review_of_bundle(folder, Manifest.read(folder), page)
+    elif Path(target).is_dir():
+        raise no_bundle(Path(target))
     elif spec is None or page is None:
         raise ConfigError(
             f"{target} is no folder with a bundle. For the review of a request, name its configuration: "
@@ -152,8 +155,7 @@ def review(
             raise ConfigError(f"The ledger {page.name} has no request {target} for a release.")
         _check_same(found, page.named(reservation_for(spec, datetime.now(UTC), None)), config)
         made = reviewing.review_of_request(found, spec, page)
-    on = folder or config
-    if attacks and on is not None:
+    if attacks and (on := folder or config) is not None:
         made = replace(made, attacks=reviewing.ATTACKS.needed("--attacks")(on))
     write_page(out, reviewing.review_html(made).encode())
 

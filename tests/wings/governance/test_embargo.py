@@ -100,6 +100,7 @@ def test_nothing_of_a_bundle_can_be_read_before_its_instant(office: Office) -> N
         ("sample", folder, "--rows", "1"),
         ("verify", folder / "public"),
         ("publish", folder),
+        ("review", folder, "--config", "config.yaml"),
     ):
         done = office.run(*words)
         assert done.code == 1 and f"Release {name} is sealed until 2093-12-24 08:00 UTC" in done.err, done
