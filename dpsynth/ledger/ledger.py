@@ -183,10 +183,11 @@ def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:
     if entry.occasion is None:
         return None
     wanted = (entry.release, entry.occasion, entry.part)
-    same = (r for r in account.releases if (r.release, r.occasion, r.part) == wanted)
     # Under an allowance each configuration, as of another question, is a release of its own.
-    own = (r for r in same if entry.allowance is None or r.spec == entry.spec)
-    return next((r for r in own if r.state != "abandoned"), None)
+    any_spec = entry.allowance is None
+    about = (r for r in account.releases if any_spec or r.spec == entry.spec)
+    same = (r for r in about if (r.release, r.occasion, r.part) == wanted)
+    return next((r for r in same if r.state != "abandoned"), None)
 
 
 @dataclass(frozen=True)
