@@ -23,8 +23,9 @@ from dpsynth.bundle.pages import readme_text, report_html
 from dpsynth.bundle.publication import Publication
 from dpsynth.bundle.report_source import REPORT, report_source
 from dpsynth.bundle.row_files import number_texts, write_csv
-from dpsynth.bundle.row_source import save_row_source
+from dpsynth.bundle.row_source import CHAIN_FILES, save_row_source
 from dpsynth.bundle.signature import CHECKSUMS, SIGNATURE, SigningKey, checksums_text
+from dpsynth.columns.measurement import Measurement, WeightedCounts
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
 from dpsynth.model.measurement_file import write_measurements
@@ -33,6 +34,9 @@ from dpsynth.statistics.measured_figures import FINER, SUMS, finer_counts_file, 
 from dpsynth.wing import Point
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
+
+LINKS = "history.json"
+"""The noisy counts of each column together with that of the row before."""
 
 CATALOGUES: Point[Mapping[str, Callable[[Manifest], str]]] = Point("catalogues")
 """Descriptions of a bundle for catalogues of data: the text of each file, by its name, from the manifest."""
@@ -111,6 +115,10 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     yield "model.npz"
     save_row_source(publication.rows, folder / "rows.npz")
     yield "rows.npz"
+    if publication.rows.chain is not None:
+        yield from CHAIN_FILES
+        _write_json(folder / LINKS, [_described(m) for m in publication.history])
+        yield LINKS
     if publication.exam is not None and publication.exam.distances is not None:
         _write_table(folder / exam.FILE, publication.exam.table)
         yield exam.FILE
@@ -134,6 +142,14 @@ def _write_views(folder: Path, publication: Publication) -> Iterator[str]:
         columns = [pa.array(own, pa.string()) for own in texts.values()]
         write_csv(folder / name, list(texts), columns)
         yield name
+
+
+def _described(answer: Measurement) -> dict[str, object]:
+    """A noisy marginal as JSON values; by weights, what was drawn."""
+    drawn = answer.drawn if isinstance(answer, WeightedCounts) and answer.drawn is not None else answer
+    weight = {"weight_of_a_unit": answer.whole} if isinstance(answer, WeightedCounts) else {}
+    facts = {"columns": answer.clique, "noise": drawn.noise, "scale": drawn.scale, **weight}
+    return {**facts, "counts": drawn.values.tolist()}
 
 
 def _write_json(path: Path, content: object) -> None:

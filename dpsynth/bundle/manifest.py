@@ -268,6 +268,7 @@ class StatedExam(Part):
     pairs: ErrorOfMarginals | None = None
     pairs_by_basis: dict[str, ErrorOfMarginals | None] = {}
     triples: ErrorOfMarginals | None = None
+    links: ErrorOfMarginals | None = Field(None, description="Of columns and those of the row before.")
     limits: str = ""
 
 

@@ -184,6 +184,7 @@ class Publication:
         maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
             ``dpsynth query`` withholds an answer; None without such a rule.
         terms: terms of use for recipients.
+        history: each column with that of the row before, where rows follow each other.
     """
 
     release: str
@@ -230,6 +231,7 @@ class Publication:
     sampled: SampledUnits | None = None
     audience: BundleAudience | None = None
     weights: tuple[WeightedCounts, ...] = ()
+    history: tuple[Measurement, ...] = ()
 
     @cached_property
     def constraints(self) -> tuple[Enforcement, ...]:

@@ -28,6 +28,8 @@ import pyarrow.parquet as pq
 
 from dpsynth.bundle.row_source import PIECE, RowSource
 from dpsynth.columns.codec import Codes
+from dpsynth.columns.column import domain_of
+from dpsynth.columns.domain import with_rows_before
 from dpsynth.columns.finished_table import CodedRows, Reading
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.number_texts import parse_numbers
@@ -378,7 +380,12 @@ class SyntheticTable:
         coded, done, whole = CodedRows(None if writer is None else writer.folder.parent), 0, []
         with nullcontext() if writer is None else writer:
             for rows in source.pieces(number, rng):
-                coded.add({reading.column.name: reading.codes(rows) for reading in readings})
+                codes = {reading.column.name: reading.codes(rows) for reading in readings}
+                if rows.units is not None:
+                    same = np.r_[False, rows.units[1:] == rows.units[:-1]]
+                    places = np.where(same, np.arange(-1, len(same) - 1), -1)
+                    codes = with_rows_before(codes, domain_of(source.layout.columns), places)
+                coded.add(codes)
                 if writer is not None:
                     writer.write(rows.table, rows.codes)
                 done += rows.table.num_rows

@@ -15,14 +15,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Codes
 from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.identifier import Surrogates
 from dpsynth.columns.joint_density import JointDensity
 from dpsynth.columns.layout import DrawnRows, Layout, in_order
 from dpsynth.columns.measurement import (
@@ -46,6 +48,7 @@ from dpsynth.model import (
 )
 from dpsynth.model.refinement import WIDEST
 from dpsynth.model.storage import AnyArray, Member, opened, require, save_arrays
+from dpsynth.wing import Point
 
 PIECE = 1 << 19
 """Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
@@ -87,6 +90,7 @@ class RowSource:
         wanted: the marginals that rows are refined to.
         bounds: what refinement leaves as it is.
         densities: the counts from which the layout has the densities inside bins.
+        chain: the model of a row given the one before; None where each row stands by itself.
     """
 
     model: MarkovRandomField
@@ -96,6 +100,7 @@ class RowSource:
     wanted: Wanted
     bounds: Bounds
     densities: Densities = field(default_factory=dict)
+    chain: Chain | None = None
 
     def pieces(self, number: int, rng: np.random.Generator, piece: int = PIECE) -> Iterator[DrawnRows]:
         """A table: rows drawn from the model, refined and decoded by piece, all within the rules.
@@ -114,7 +119,7 @@ class RowSource:
             yield from self._stream(number, int(rng.integers(1 << 62)), piece, 0)
             return
         tied = self._tied(rng)
-        yield self._piece(tied, self._obeying(tied, self.codes(number, rng), rng), 0, rng)
+        yield self._piece(tied, self._made(tied, number, rng), 0, rng)
 
     def tables(
         self, number: int, seed: int | None, piece: int = PIECE, before: int = 0
@@ -165,10 +170,20 @@ class RowSource:
             {column.name: shut[column.name] for column in self.layout.columns if column.name in shut},
         )
 
+    def _made(self, tied: Tied, number: int, rng: np.random.Generator) -> Made:
+        if self.chain is None:
+            return self._obeying(tied, self.codes(number, rng), rng)
+        codes, unit = self.chain.drawn(number, rng)
+        obeying, repairs = self._obeying(tied, codes, rng)
+        return {**obeying, UNITS: unit}, repairs
+
     def _obeying(self, tied: Tied, codes: Integers, rng: np.random.Generator) -> Made:
         return tied.repaired(codes, rng) if self.rules.written else (codes, RuleRepairs())
 
     def _makers(self, tied: Tied, sizes: Sequence[int], seed: int) -> Iterator[Make]:
+        if self.chain is not None:
+            yield from (partial(self._made, tied, size) for size in sizes)
+            return
         first = -(-DISTINCT // sizes[0])
         again = max(sum(size == sizes[0] for size in sizes) - first, 0)
         drawn = [*sizes[:first], *sizes[first + again :]]
@@ -191,6 +206,8 @@ class RowSource:
         return {column.name: codes[column.name].astype(column.code_type) for column in self.layout.columns}
 
     def _piece(self, tied: Tied, made: Made, before: int, rng: np.random.Generator) -> DrawnRows:
+        if UNITS in made[0]:
+            return self._in_order(tied, made, before, rng)
         plain, (refined, repairs) = not self.rules.written, made
         codes: dict[str, Codes] = {}
         for column in self.layout.columns:
@@ -201,6 +218,23 @@ class RowSource:
             return DrawnRows(self.layout.following(before).decode(codes, rng), codes)
         drawing = Drawing(tied, lambda more: sample(self.model, more, rng), rng)
         return drawing.rows(codes, repairs, before)
+
+    def _in_order(self, tied: Tied, made: Made, before: int, rng: np.random.Generator) -> DrawnRows:
+        """Rows with the numbers of their units, in the order of their values within each unit."""
+        assert self.chain is not None
+        codes, repairs = made
+        unit = codes[UNITS]
+        drawn = self._piece(tied, ({c: own for c, own in codes.items() if c != UNITS}, repairs), before, rng)
+        by = self.chain.order
+        places = pc.rank(drawn.table[by], sort_keys="ascending", null_placement="at_end", tiebreaker="dense")
+        order = np.lexsort((places.to_numpy(), drawn.codes[by], unit))
+        table, names = drawn.table.take(pa.array(order)), drawn.table.column_names
+        for part in self.layout.following(before).parts:
+            if isinstance(part, Surrogates):
+                numbers = part.values(int(unit.max(initial=-1)) + 1).take(pa.array(unit[order]))
+                table = table.set_column(names.index(part.name), part.name, numbers)
+        ordered = {column: own[order] for column, own in drawn.codes.items()}
+        return replace(drawn, table=table, codes=ordered, units=unit[order].astype(np.int64))
 
     def codes(self, number: int, rng: np.random.Generator) -> dict[str, Codes]:
         """Codes of rows drawn from the model and refined together, int64[rows] of the model's columns."""
@@ -253,6 +287,7 @@ class RowSource:
             model=model,
             public_marginals=NO_PUBLIC_MARGINALS,
             wanted=replace(wanted, counts=counts, total=model.total),
+            chain=None,
             bounds=replace(self.bounds, zeros=zeros),
         )
 
@@ -260,6 +295,32 @@ class RowSource:
 def _kept(counts: NDArray[np.float64], clique: Clique, allowed: Allowed) -> NDArray[np.float64]:
     masks = [allowed.get(c, np.ones(size, np.bool_)) for c, size in zip(clique, counts.shape, strict=True)]
     return counts * reduce(np.logical_and.outer, masks)
+
+
+class Chain(Protocol):
+    """A model of a row given the one before it in its person's order; it is public."""
+
+    @property
+    def order(self) -> str:
+        """The column that rows are ordered by."""
+        ...
+
+    def drawn(self, rows: int, rng: np.random.Generator) -> tuple[dict[str, Codes], Codes]:
+        """Rows of new persons, int64[rows] codes of the columns; and the number of each row's person."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write its files into the folder of a bundle; OSError where they can't be written."""
+        ...
+
+
+CHAINS: Point[Callable[[Path], Chain]] = Point("chains", "histories")
+"""Loads the chain of a bundle's folder; ``ModelFileError`` if its files can't be used."""
+
+CHAIN_FILES = ("history.npz", "history_steps.npz")
+
+UNITS = ""
+"""The name under which codes of rows hold the unit of each."""
 
 
 def _as_they_are(made: Made, rng: np.random.Generator) -> Made:
@@ -327,6 +388,9 @@ def save_row_source(source: RowSource, path: str | Path) -> None:
         "joint_density": (density.counts for density in joint),
         "public": (m.numbers for m in marginals),
     }
+    if source.chain is not None:
+        header["history"] = True
+        source.chain.save(Path(path).parent)
     named = {f"{kind}_{i}": values for kind, found in arrays.items() for i, values in enumerate(found)}
     save_arrays(path, header, named)
 
@@ -348,10 +412,11 @@ def load_row_source(path: str | Path, model: MarkovRandomField, layout: Layout, 
         }
         joint = tuple(JointDensity(*pair, _counts(next(arrays), pair)) for pair in header.joint)
         known = _public(header.public, arrays)
+    chain = CHAINS.needed("A bundle of histories")(Path(path).parent) if header.history else None
     wanted = Wanted(header.pairs, counts, header.variances, header.values_of, header.total)
     bounds = Bounds(frozenset(header.fixed), zeros)
     dense = replace(layout.with_density(densities), joint=joint)
-    return RowSource(model, dense, rules, known, wanted, bounds, densities)
+    return RowSource(model, dense, rules, known, wanted, bounds, densities, chain)
 
 
 @dataclass(frozen=True)
@@ -368,13 +433,17 @@ class _Header:
     densities: Mapping[str, float]
     joint: tuple[tuple[str, str], ...]
     public: tuple[tuple[Clique, bool], ...]
+    history: bool = False
 
     @classmethod
     def of(cls, header: Any, domain: Domain, layout: Layout) -> _Header:
         require(isinstance(header, dict) and header.get("format") == FORMAT, f"its format is not '{FORMAT}'")
         version = header.get("version")
         require(version == VERSION, f"its version is {version!r}; this program reads version {VERSION}")
-        require(header.keys() == _KEYS, f"its header must have {', '.join(sorted(_KEYS))}, nothing else")
+        require(
+            header.keys() - {"history"} == _KEYS,
+            f"its header must have {', '.join(sorted(_KEYS))}, nothing else",
+        )
         require(_positive(header["total"]), "its total is not a number of rows")
         variances = _listed(header["variances"], "variances")
         weighed = all(isinstance(v, list) and v and _positive(v[-1]) for v in variances)
@@ -411,6 +480,7 @@ class _Header:
             {column: float(stddev) for column, stddev in densities.items()},
             tuple((first, second) for first, second in joint),
             tuple((_cliques([p["columns"]], "public", domain)[0], p["counted"] is True) for p in public),
+            header.get("history") is True,
         )
 
     def members(self, domain: Domain, layout: Layout) -> list[Member]:

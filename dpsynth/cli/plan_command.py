@@ -503,6 +503,8 @@ def _questions(facts: Facts) -> str:
     for step, words in (("sums", "table{} of sums"), ("quantiles", "table{} of counts inside bins")):
         if step in by_step:
             asked.append(f"{by_step[step]} {words.format('s' * (by_step[step] != 1))}")
+    if "history" in by_step:
+        asked.append(f"{by_step['history']} columns with the row before")
     if "marginals" in by_step:
         number = by_step["marginals"]
         chosen = ", chosen privately" if "structure" in by_step else ""

@@ -72,6 +72,11 @@ class Domain:
         if batch:
             yield batch
 
+    @property
+    def with_rows_before(self) -> Domain:
+        """The domain with the columns of the row before; see ``row_before``."""
+        return Domain({**self.sizes, **{row_before(c): size + 1 for c, size in self.sizes.items()}})
+
     def canonical(self, clique: Iterable[str]) -> Clique:
         """The clique's columns in table order, each once."""
         places = self._places
@@ -101,6 +106,30 @@ def cells_of(
             np.multiply(cell, number.type(domain.sizes[column]), out=cell)
         np.add(cell, columns[column], out=cell, casting="unsafe")
     return cell
+
+
+def row_before(column: str) -> str:
+    """The name of the column that holds, for each row, the value of the row before it in its unit's order.
+
+    It has the places of the column, and one more for a row without another one before it.
+    """
+    return f"{column} (row before)"
+
+
+def with_rows_before(
+    codes: Mapping[str, NDArray[np.unsignedinteger]], domain: Domain, before: NDArray[np.integer]
+) -> dict[str, NDArray[np.unsignedinteger]]:
+    """The codes of rows with those of the row before, in the smallest types that hold them.
+
+    Args:
+        before: integers[rows], the place of the row before each row; -1 for none.
+    """
+    found = dict(codes)
+    for column, size in domain.sizes.items():
+        earlier = codes[column].astype(np.min_scalar_type(size))[before]
+        earlier[before < 0] = size
+        found[row_before(column)] = earlier
+    return found
 
 
 FEWEST_GROUPS = 10.0
@@ -166,6 +195,14 @@ class Compression:
     def cells(self, domain: Domain) -> dict[str, int]:
         """Cells of each column's groups beside its values: groups times values."""
         return {c: (int(groups.max()) + 1) * domain.sizes[c] for c, groups in self.groups.items()}
+
+    @property
+    def with_rows_before(self) -> Compression:
+        """The same groups, and those of the row before, where no row is a group of its own."""
+        found = dict(self.groups)
+        for column, groups in self.groups.items():
+            found[row_before(column)] = np.append(groups, groups.max() + 1)
+        return Compression(found)
 
     @cached_property
     def digest(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
@@ -68,10 +68,12 @@ class DrawnRows:
         table: the typed rows.
         codes: integers[rows] for each of the layout's columns, but for those with computed values; unsigned
             ones only where ``Column.one_text_a_code`` holds.
+        units: int64[rows], the person of each row, where rows follow each other.
     """
 
     table: pa.Table
     codes: Mapping[str, Codes]
+    units: Codes | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,7 @@ OwnAnswer = Measurement | ExactTotal
 PooledCounts = Mapping[Clique, tuple[NDArray[np.float64], float]]
 """Counts of each column's values, and their noise's variance."""
 
-Kind = Literal["pair", "criterion", "statistic", "triple"]
+Kind = Literal["pair", "criterion", "statistic", "triple", "link"]
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Examined:
 
     Attributes:
         kind: "pair"; "criterion", other columns of an acceptance criterion; "statistic", a requested table of
-            three columns or more; or "triple", drawn at random.
+            three columns or more; "triple", drawn at random; or "link", a column and that of the row before.
     """
 
     kind: Kind

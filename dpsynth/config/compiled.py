@@ -112,7 +112,7 @@ class CompiledSpec:
     def ranges_of_rows(self) -> tuple[int, ...]:
         """The ranges of rows in which persons are counted, see ``UnitsByRows``; none if not asked."""
         privacy = self.spec.privacy
-        found = privacy.max_rows_private
+        found = privacy.max_rows_private or bool(privacy.order_by)
         return ranges_of_rows(privacy.protected.max_rows, each=found) if found or privacy.cutoff != 0 else ()
 
     @cached_property
@@ -198,6 +198,8 @@ def _privacy(spec: Spec) -> dict[str, object]:
     """The privacy section, with shares newer than digests only where they count: those stay as they were."""
     newer = {"sample_rate"} if spec.privacy.sample_rate is None else set()
     found, split = spec.privacy.model_dump(exclude={"on_empty", *newer}), spec.privacy.split
+    if not spec.privacy.order_by:
+        found["unit"].pop("history", None)
     if split is None:
         return found
     left_out = {key for key in ("exam", "cutoff") if getattr(split, key) is None}

@@ -121,6 +121,38 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
             raise refused(words, "publish", "statistics", i)
 
 
+def check_history(spec: Spec, columns: Mapping[str, Column]) -> None:
+    """Refuse settings with which rows can't follow each other, or for which nobody has shown it."""
+    privacy, by = spec.privacy, spec.privacy.order_by
+    if not by:
+        return
+    here, person = ("privacy", "unit", "history"), privacy.protected.person
+    _known(by, columns, *here, "order_by")
+    if not columns[by].codec.ordered or columns[by].search is not None or columns[by].part_of:
+        raise refused(f"names '{by}', whose values have no declared order", *here, "order_by")
+    if getattr(spec.columns.get(str(person)), "surrogates", False) is False:
+        words = (
+            f"needs numbers for the new persons: declare {person} under columns, as {{type: identifier, "
+            "surrogates: true}"
+        )
+        raise refused(words, *here)
+    if spec.structure.method != "auto" or len(columns) == 1:
+        raise refused("needs structure.method: auto, and two columns at least", *here)
+    if privacy.cutoff == 0 and not privacy.max_rows_private:
+        words = "needs the numbers of persons by their rows: privacy.split.cutoff must be above 0"
+        raise refused(words if privacy.sample_rate is None else "can't be had of a sample", *here)
+    others = {
+        "audiences": spec.audiences,
+        "public_table": spec.public_table,
+        "public_marginals": spec.public_marginals,
+        "reuse": spec.reuse.same_period or spec.reuse.earlier_periods,
+        "engine": spec.engine.by_workers,
+    }
+    for key, given in others.items():
+        if given:
+            raise refused(f"is not supported with {key}: leave one of them out", *here)
+
+
 def check_layout(layout: Layout) -> None:
     """Refuse formulas that can't be computed, maps with gaps, and a name that is used twice.
 
@@ -441,6 +473,7 @@ class Spec(Section):
             self.local.check(self.privacy.epsilon, self.structure.method, searched)
         check_audiences(self.audiences, self.privacy.epsilon, self.privacy.delta)
         check_sampling(self, columns)
+        check_history(self, columns)
         if self.accept is not None:
             self.accept.check(self, {n: c for n, c in columns.items() if not c.part_of})
         self._privacy_suits_the_method(columns)

@@ -191,6 +191,15 @@ class Per(Section):
     )
 
 
+class History(Section):
+    """The order of a person's rows, which the synthetic rows keep."""
+
+    order_by: ColumnName = Field(
+        description="Column by which the rows of a person follow each other, such as a date or a year. It is "
+        "one of columns, with an order. Rows with equal values follow each other as in the table."
+    )
+
+
 class Person(Section):
     """Unit of privacy: all rows of one person, or of one household; or those of a period."""
 
@@ -214,6 +223,11 @@ class Person(Section):
         default="left_out",
         description="Rows without an id. left_out: they are not used. together: they count as one person.",
     )
+    history: History | None = Field(
+        default=None,
+        description="The synthetic rows come with new persons, in order, each given the one before. Left "
+        "out: each synthetic row stands by itself.",
+    )
 
     @property
     def bound(self) -> int:
@@ -226,6 +240,8 @@ class Person(Section):
     def _sound(self) -> Self:
         if self.at_most is not None and self.max_rows != "private":
             raise refused("has no use beside a max_rows that is given; remove it", "at_most")
+        if self.history is not None and self.bound == 1:
+            raise refused("has no use with max_rows: 1: one row has no other one before it", "history")
         return self
 
 
@@ -362,6 +378,12 @@ class Privacy(Section):
         if self.split is None or (getattr(self.split, step) is None and not self.split.whole):
             return None
         return getattr(self.split, step) or Decimal(0)
+
+    @property
+    def order_by(self) -> str:
+        """The column by which the rows of a person follow each other; empty where that doesn't count."""
+        found = getattr(self.unit, "history", None)
+        return "" if found is None else found.order_by
 
     @property
     def max_rows_private(self) -> bool:

@@ -133,6 +133,27 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
         twin._look_at(table, ExactCounts(table, Store()))
         return twin
 
+    @unheard()
+    def with_rows_before(self) -> Curator:
+        """A curator of the same rows, each with the values of the row before it in its unit's order.
+
+        A column "x (row before)" stands beside each column x, with one more place for a row that none comes
+        before. Journal and budget are the same.
+
+        Sensitivity: whatever stands in a row follows from the rows of its unit alone, so units still move the
+        rows of nobody else, and a unit still has as many rows, of the same weights. The proof of each verb
+        asks for no more.
+
+        Raises:
+            ValueError: the rows of a unit have no order, or the domain is compressed.
+        """
+        if self._compression is not None:
+            raise ValueError("rows have others before them before they are grouped")
+        twin = copy(self)
+        table = self._table.with_rows_before()
+        twin._look_at(table, ExactCounts(table, Store()))
+        return twin
+
 
 class UnboundedCurator(PrivacyFilter):
     """The curator of rows before contribution bounding.

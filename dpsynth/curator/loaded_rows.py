@@ -35,10 +35,12 @@ from dpsynth.curator.units import (
     dates_written,
     nobody,
     numbered,
+    rows_before,
     rows_kept,
     rows_of_each,
     rows_of_persons,
     unit_codes,
+    windows_kept,
 )
 
 
@@ -52,6 +54,7 @@ class LoadedRows:
         persons: uint64[rows], the person of each row; None where each row is a unit.
         steps: column to int32[rows], see ``PrivateTable``.
         room: where coded columns may lie.
+        order: the column by which the rows of a person follow each other; empty where that doesn't count.
     """
 
     domain: Domain
@@ -61,6 +64,7 @@ class LoadedRows:
     steps: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
     summed: frozenset[str] = frozenset()
     room: Room = ALL_IN_MEMORY
+    order: str = ""
 
     def rows_of_units(self, first: Sequence[int]) -> NDArray[np.int64]:
         """Numbers of persons by ranges of their number of rows, int64[ranges]. Private.
@@ -81,9 +85,15 @@ class LoadedRows:
         """
         unit: NDArray[np.int32] | None = None
         of_each: NDArray[np.unsignedinteger] | None = None
+        before: NDArray[np.int64] | None = None
         left = self
         if self.persons is not None:
-            left = self.of_rows(rows_kept(self.persons, max_rows, key))
+            if self.order:
+                left = self.of_rows(windows_kept(self.persons, self.places, max_rows, key))
+                assert left.persons is not None
+                before = rows_before(left.persons, left.places)
+            else:
+                left = self.of_rows(rows_kept(self.persons, max_rows, key))
             assert left.persons is not None
             rows = rows_of_each(left.persons)
             if rows.max(initial=0) > max_rows:
@@ -101,8 +111,15 @@ class LoadedRows:
             self.summed,
             of_each=of_each,
             bound=max_rows,
+            before=before,
             room=self.room,
         )
+
+    @property
+    def places(self) -> NDArray[np.integer]:
+        """Numbers that rise with the order column, integers[rows]; by its steps within bins, if any."""
+        codes, steps = self.codes[self.order], self.steps.get(self.order)
+        return codes if steps is None else (codes.astype(np.int64) << 32) + steps
 
     @property
     def rows(self) -> int:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Weighting, whole_weight
 from dpsynth.columns.column import Column, codes_of, domain_of
-from dpsynth.columns.domain import Clique, Compression, Domain, cells_of
+from dpsynth.columns.domain import Clique, Compression, Domain, cells_of, with_rows_before
 from dpsynth.columns.finished_table import RIGHT, Classifier
 from dpsynth.columns.parities import number_of_sets, parities
 from dpsynth.columns.sums import Centring, Pieces
@@ -206,6 +206,10 @@ class Engine(Protocol):
         """The same rows, each counted as often as ``Neighbours.weighted`` or ``surplus`` says."""
         ...
 
+    def with_rows_before(self) -> Engine:
+        """The same rows, each with the codes of the row before it; see ``domain.with_rows_before``."""
+        ...
+
 
 class UnboundedEngine(Protocol):
     """All rows of the slice, before contribution bounding, wherever they lie."""
@@ -317,6 +321,7 @@ class PrivateTable:
         of_each: integers[rows], the rows that the unit of each row has; None where each row is a unit.
         bound: the contribution bound.
         times: integers[rows], the times that each row counts, which may be negative; None: once.
+        before: int64[rows], the place of the row before in the unit's order, -1 for none; None without order.
         room: where coded columns may lie.
     """
 
@@ -331,6 +336,7 @@ class PrivateTable:
     of_each: NDArray[np.unsignedinteger] | None = None
     bound: int = 1
     times: NDArray[np.signedinteger] | None = None
+    before: NDArray[np.int64] | None = None
     room: Room = ALL_IN_MEMORY
 
     @property
@@ -470,7 +476,21 @@ class PrivateTable:
             summed=self.summed,
             of_each=self.of_each,
             bound=self.bound,
+            before=self.before,
             room=self.room,
+        )
+
+    def with_rows_before(self) -> PrivateTable:
+        """The same rows, each with the codes of the row before it; of counts only.
+
+        Raises:
+            ValueError: the rows of a unit have no order.
+        """
+        if self.before is None:
+            raise ValueError("the rows of a unit have no order here")
+        codes = with_rows_before(self.codes, self.domain, self.before)
+        return replace(
+            self, domain=self.domain.with_rows_before, codes=codes, texts={}, steps={}, summed=frozenset()
         )
 
     def weighted(self, by: Weighting) -> PrivateTable:

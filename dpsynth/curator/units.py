@@ -2,9 +2,10 @@
 
 Invariant: the code of a row follows from its own cells and a secret key alone; two rows have one code if, and
 but for a chance of 2^-64 only if, they are of one unit. At most k rows of each person enter, chosen at
-random. The choice depends on these rows and a secret key alone, so adding, removing or exchanging one person
-changes no other person's rows. The coin of a person follows from her id alone, that of a row from its place
-in the file alone: whoever else is in the table, units are in the sample independently of each other.
+random; where their order counts, k rows that follow each other. The choice depends on these rows and a secret
+key alone, so adding, removing or exchanging one person changes no other person's rows. The coin of a person
+follows from her id alone, that of a row from its place in the file alone: whoever else is in the table, units
+are in the sample independently of each other.
 
 A person here is all rows with one id, in any spelling: two spellings of one id must not become two persons
 with k rows each. People who share an id, or whose rows have none and are taken ``together``, are one person.
@@ -66,10 +67,7 @@ def keyed_digest(key: bytes, person: bytes) -> int:
 def _pseudorandom(key: bytes, use: bytes, pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Pseudo-random numbers uint64[n] of pairs uint64[n, 2]: the first half of AES of each pair.
 
-    Args:
-        key: secret bytes of this release.
-        use: what the numbers are for; numbers for two uses have nothing to do with each other.
-        pairs: the pairs, the same number for the same pair.
+    Numbers for two uses have nothing to do with each other.
     """
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -192,6 +190,35 @@ def _beyond(persons: Person, max_rows: int, key: bytes) -> NDArray[np.intp]:
     first = _firsts(over)
     position = np.arange(len(over)) - np.repeat(first, np.diff(np.r_[first, len(over)]))
     return np.asarray(rows_over[by_priority[position >= max_rows]])
+
+
+def windows_kept(persons: Person, order: NDArray[np.integer], max_rows: int, key: bytes) -> NDArray[np.bool_]:
+    """Mask of the rows that enter a table of histories: of a person with more than k, k rows in a row.
+
+    Where they begin is a pseudo-random number from the key and the person. Rows of a person follow each other
+    by ``order``, integers[rows]; those of one place as in the table.
+    """
+    kept = np.ones(len(persons), dtype=np.bool_)
+    for rows in _parts(persons):
+        ordered = rows[np.lexsort((order[rows], persons[rows]))]
+        start = _firsts(persons[ordered])
+        length = np.diff(np.r_[start, len(ordered)])
+        own = np.stack([persons[ordered[start]], length.astype(np.uint64)], axis=1)
+        spare = np.maximum(length - max_rows, 0).astype(np.uint64) + np.uint64(1)
+        first = (_pseudorandom(key, b"windows", own) % spare).astype(np.int64)
+        rank = np.arange(len(ordered)) - np.repeat(start + first, length)
+        kept[ordered[(rank < 0) | (rank >= max_rows)]] = False
+    return kept
+
+
+def rows_before(persons: Person, order: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The place of the row before each row in its person's order, int64[rows]; -1 for the first. Private."""
+    found = np.full(len(persons), -1, np.int64)
+    for rows in _parts(persons):
+        ordered = rows[np.lexsort((order[rows], persons[rows]))]
+        same = persons[ordered[1:]] == persons[ordered[:-1]]
+        found[ordered[1:][same]] = ordered[:-1][same]
+    return found
 
 
 def _firsts(ranked: Person) -> NDArray[np.intp]:

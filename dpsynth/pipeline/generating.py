@@ -8,7 +8,7 @@ memory. Memory is that of two pieces, and of a table of one piece.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 from dpsynth.accounting.neighbours import whole_weight
 from dpsynth.bundle import Sources, StatisticTable, compute_statistics
 from dpsynth.bundle.row_files import SyntheticTable, TableWriter
-from dpsynth.bundle.row_source import Densities, RowSource
+from dpsynth.bundle.row_source import Chain, Densities, RowSource
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import ExactTotal, Observation, estimated_total, pooled_counts
@@ -48,6 +48,7 @@ from dpsynth.statistics.estimates import Unbiased
 from dpsynth.statistics.exam import Exam
 from dpsynth.statistics.measured_figures import tilts_of
 from dpsynth.statistics.sampled_estimates import SampledUnits
+from dpsynth.wing import Point
 
 REPLICATES = 12
 """Number of refits to fresh noise, which give the errors of statistics by the model."""
@@ -57,6 +58,10 @@ LEAST_ROWS = 100_000
 
 MAX_ITERATIONS = 1000
 """Largest number of iterations of the final fit."""
+
+
+CHAIN_OF: Point[Callable[[CompiledSpec, Measured, MarkovRandomField], Chain]] = Point("fit", "histories")
+"""The model of a row given the one before it, by all answers and the model of single rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,7 @@ class FittedModel:
         zeros: the cells that constraints exclude, in columns of ``model``.
         densities: the counts from which the layout has its densities.
         direct: the counts over values rather than groups, by the answers alone, reconciled.
+        chain: the model of a row given the one before; None where each row stands by itself.
     """
 
     measured: Measured
@@ -81,6 +87,7 @@ class FittedModel:
     zeros: Zeros
     densities: Densities
     direct: Unbiased
+    chain: Chain | None = None
 
     @property
     def rows(self) -> int:
@@ -155,7 +162,10 @@ def spread_over_values(
         layout = replace(layout, tilts=tilts_of(answers.sums, columns, model, direct, compiled.rules.named))
     impossible = zeros_of(grids_of(compiled.rules, layout), expansion.compression.groups)
     zeros = {named(c): z for c, z in impossible.items()}
-    return FittedModel(measured, layout, fit, model, wanted, zeros, densities, direct)
+    found = FittedModel(measured, layout, fit, model, wanted, zeros, densities, direct)
+    if measured.history is None:
+        return found
+    return replace(found, chain=CHAIN_OF.needed("privacy.unit.history")(compiled, measured, model))
 
 
 def _of_values(measured: Measured, of_groups: MarkovRandomField) -> MarkovRandomField:
@@ -166,7 +176,7 @@ def _of_values(measured: Measured, of_groups: MarkovRandomField) -> MarkovRandom
     rows = estimated_total(measured.answers.own)
     counted = (*expansion.sums, *_with_surplus(measured, expansion.summed(measured.surplus), of_groups))
     known = of_rows(of_groups, row_counts(counted, of_groups, rows), rows)
-    return replace(expansion, singles=(*expansion.singles, *weights.singles)).model(known)
+    return measured.spread.model(known)
 
 
 def _with_surplus(
@@ -193,6 +203,7 @@ def row_source(compiled: CompiledSpec, fitted: FittedModel) -> RowSource:
         fitted.wanted,
         bounds,
         fitted.densities,
+        fitted.chain,
     )
 
 

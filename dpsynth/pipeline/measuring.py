@@ -16,12 +16,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.bundle.publication import TierAnswers
 from dpsynth.columns.column import domain_of
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Compression, Domain, row_before
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import (
     CombinedCounts,
@@ -41,6 +44,7 @@ from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.model import Denoised, Expansion, estimate, posteriors, public_counts
+from dpsynth.model.denoising import smoothed
 from dpsynth.model.estimation import Fit
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.measurement_file import Answered
@@ -57,6 +61,15 @@ from dpsynth.strategy.independent import Independent
 from dpsynth.strategy.public_table import with_public_relations
 from dpsynth.strategy.strategy import Problem, Selection
 from dpsynth.wing import Point
+
+Answer = TypeVar("Answer", bound=OwnAnswer)
+
+MOST_PLACES = 64
+"""Places of the column that rows are ordered by, up to which none of them are merged."""
+
+
+STEADY = 5.0
+"""Errors of a cell that the rows of a value are, at least, where rows before are counted by values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +155,19 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
+class History:
+    """Answers about rows that follow each other.
+
+    Attributes:
+        links: each column with that of the row before, over groups or over all values.
+        lengths: float64[contribution bound], the number of persons with 1, 2, ... rows.
+    """
+
+    links: tuple[Measurement, ...]
+    lengths: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
 class Measured:
     """All answers of a release, after its last question.
 
@@ -152,6 +178,7 @@ class Measured:
         counted: pairs that were counted as rows beside a strategy that was asked by weights.
         by_weights: the number of persons and the single columns, by weights; as in ``weights``.
         surplus: the single columns by surplus.
+        history: what was asked about rows that follow each other; None where none does.
     """
 
     answers: Answers
@@ -161,6 +188,7 @@ class Measured:
     counted: tuple[Measurement, ...] = ()
     by_weights: tuple[WeightedCounts, ...] = ()
     surplus: tuple[WeightedCounts, ...] = ()
+    history: History | None = None
 
     @classmethod
     def of(cls, answers: Answers, expansion: Expansion, selection: Selection) -> Measured:
@@ -183,6 +211,12 @@ class Measured:
     def fitted_to(self) -> list[Observation]:
         """Counts of several columns together that the model rests on, over groups."""
         return [*self.selection.held, *self.answers.public_joint, *self.selection.earlier]
+
+    @property
+    def spread(self) -> Expansion:
+        """The map from groups to values, by all one-way counts, of rows and by weights."""
+        more = () if self.weights is None else self.weights.singles
+        return replace(self.expansion, singles=(*self.expansion.singles, *more))
 
     def direct(self, public: PublicMarginals) -> LeastSquares:
         """The counts over values rather than groups, by the answers alone, reconciled."""
@@ -260,7 +294,11 @@ def rows_of(inputs: Inputs, run: ReleaseRun) -> UnboundedEngine:
     if sample is not None:
         batches = sample.of(batches, plan.neighbours)
     room = Room(engine.memory, run.partial / "private")
-    return load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, part, plan.own.columns, room)
+    by = inputs.spec.privacy.order_by
+    able = {c.name for c in inputs.compiled.columns if c.codec.steps is not None and c.search is None}
+    summed = plan.own.columns | ({by} & able)
+    rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, part, summed, room)
+    return replace(rows, order=by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +413,7 @@ def count_rows(inputs: Inputs, stage: Stage) -> Stage:
     return replace(stage, total=_answered([total]))
 
 
-def _answered(answers: Sequence[OwnAnswer | None]) -> tuple[OwnAnswer, ...]:
+def _answered(answers: Sequence[Answer | None]) -> tuple[Answer, ...]:
     """Answers that are all there."""
     found = tuple(answer for answer in answers if answer is not None)
     if len(found) < len(answers):
@@ -461,6 +499,9 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
     """
     plan, columns = stage.plan, stage.layout.columns
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
+    # Rows follow each other by values, as long as these are not too many.
+    by = inputs.spec.privacy.order_by
+    paired.update([by] if by and stage.domain.sizes[by] <= MOST_PLACES else [])
     earlier = discounted(answers.evidence.columns, answers.one_way)
     values = {c.name: len(c.codec.labels) for c in columns}
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
@@ -485,9 +526,36 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
             stage.curator, stage.plan.neighbours.max_rows, answers.rows, len(stage.domain.columns)
         )
         if door is not None:
-            return _by_weights(inputs, stage, answers, expansion, persons, door)
-        return replace(_by_rows(inputs, stage, answers, expansion), by_weights=persons)
+            history = _history(stage, answers, door, expansion)
+            found = _by_weights(inputs, stage, answers, expansion, persons, door)
+            return replace(found, history=history)
+        history = _history(stage, answers, stage.curator, expansion)
+        found = _by_rows(inputs, stage, answers, expansion)
+        return replace(found, by_weights=persons, history=history)
     return _by_rows(inputs, stage, answers, expansion)
+
+
+def _history(
+    stage: Stage, answers: Answers, door: Curator | WeighedDoor, expansion: Expansion
+) -> History | None:
+    """Each column together with that of the row before; None where rows don't follow each other.
+
+    Most rows are near the value before them, so they are counted over all values where that is not too many
+    cells for the noise, and over groups otherwise.
+    """
+    price, columns = stage.plan.budget * stage.plan.shares.history, expansion.domain.columns
+    if not price:
+        return None
+    most = answers.rows / (STEADY * door.cell_error(price / len(columns)))
+    groups = expansion.compression.groups
+    coarse = Compression({c: own for c, own in groups.items() if expansion.domain.sizes[c] > most})
+    sizes = coarse.coarse(expansion.domain).sizes
+    linked = door.with_rows_before().grouped(coarse.with_rows_before)
+    pairs = [(c, row_before(c)) for c in columns]
+    links = _answered(linked.marginals(pairs, price, [Fraction(sizes[c]) for c in columns]))
+    assert answers.units is not None
+    by_rows = answers.units.up_to(stage.plan.neighbours.max_rows).astype(np.float64)
+    return History(links, smoothed(by_rows, answers.units.variance))
 
 
 def _by_rows(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:

@@ -139,6 +139,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         sampled=sampled_units(inputs.spec),
         audience=audience if audience.name else None,
         weights=(*measured.by_weights, *measured.surplus),
+        history=() if measured.history is None else measured.history.links,
     )
 
 
@@ -156,6 +157,7 @@ def _budget(plan: Plan) -> dict[str, object]:
             "marginals": float(shares.marginals),
             "exam": float(shares.exam),
             **({"cutoff": float(shares.cutoff)} if shares.cutoff else {}),
+            **({"history": float(shares.history)} if shares.history else {}),
         },
     }
 

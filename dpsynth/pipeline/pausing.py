@@ -47,12 +47,15 @@ def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticT
     door = stage.curator.keeping(plan.later)
     cliques = [examined.clique for examined in plan.exam]
     each, accept = plan.exam_price * GUESSES_SHARE, inputs.spec.accept
-    distances = door.examine(cliques, finished, plan.exam_price - each * len(plan.targets))
+    linked = fitted.measured.history is not None
+    examiner = door.with_rows_before() if linked else door
+    distances = examiner.examine(cliques, finished, plan.exam_price - each * len(plan.targets))
     trained = () if accept is None else accept.classifiers(finished, stage.layout.columns)
     answers = [door.classified(classifier, each) for classifier in trained]
     classified = tuple(answer for answer in answers if answer is not None)
     basis = _basis(inputs.compiled, fitted)
-    return Exam(plan.exam, distances, finished.stands_for, stage.domain, basis, classified)
+    domain = stage.domain.with_rows_before if linked else stage.domain
+    return Exam(plan.exam, distances, finished.stands_for, domain, basis, classified)
 
 
 def judge(
@@ -100,7 +103,8 @@ def _basis(compiled: CompiledSpec, fitted: FittedModel) -> Basis:
     earlier, tiers = [m.clique for m in measured.selection.earlier], measured.answers.tiers.cliques
     again = [clique for clique in earlier if clique in tiers]
     public = [m.clique for m in compiled.public_marginals.marginals]
-    return Basis([*(m.clique for m in measured.joint), *again], public, earlier)
+    links = () if measured.history is None else (m.clique for m in measured.history.links)
+    return Basis([*(m.clique for m in measured.joint), *links, *again], public, earlier)
 
 
 def heed_size(inputs: Inputs, stage: Stage, run: ReleaseRun, tell: Tell) -> None:

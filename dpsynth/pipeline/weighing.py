@@ -56,6 +56,8 @@ class RowsDoor(Door, Protocol):
 
     def weighted(self, by: Weighting = "weights") -> RowsDoor: ...
 
+    def with_rows_before(self) -> RowsDoor: ...
+
     def grouped(self, compression: Compression) -> RowsDoor: ...
 
 
@@ -105,6 +107,10 @@ class WeighedDoor:
     def grouped(self, compression: Compression) -> WeighedDoor:
         """The door to the same rows over a compressed domain."""
         return replace(self, curator=self.curator.grouped(compression)) if compression.groups else self
+
+    def with_rows_before(self) -> WeighedDoor:
+        """The door to the same rows, each with the values of the row before it."""
+        return replace(self, curator=self.curator.with_rows_before())
 
     @property
     def measure(self) -> Measure:

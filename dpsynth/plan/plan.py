@@ -28,7 +28,7 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours, left_unprotected
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.columns.column import Column, ValueSearch, domain_of
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Domain, row_before
 from dpsynth.columns.measurement import Examined, Observation
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.config.compiled import CompiledSpec, digest_of
@@ -177,6 +177,9 @@ BOUND_SHARE = Fraction(1, 50)
 
 CUTOFF_SHARE = Fraction(1, 100)
 """Default share of the budget for the rows that a given contribution bound cuts off; docs/persons.md."""
+
+HISTORY_SHARE = Fraction(2, 5)
+"""Share of what is for columns together that goes to pairs of a row and the one before; docs/histories.md."""
 
 EXAM_SHARE = Fraction(3, 100)
 """Default share of the budget for the exam; docs/exam.md weighs it."""
@@ -500,6 +503,8 @@ def _way(
     spending, outlined, tiers, selection = terms
     columns = compiled.columns if finds else ()
     shares = _shares(compiled, outlined, len(own.asked), exam)
+    if compiled.spec.privacy.order_by:
+        shares = shares.with_history(HISTORY_SHARE)
     shares = shares if finds else replace(shares, domain=Fraction(0), cutoff=Fraction(0))
     allowance = spending.budget * shares.domain
     rows = price_of_bound(columns, allowance) * (finds and compiled.spec.privacy.max_rows_private)
@@ -563,7 +568,12 @@ def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
     if spec.privacy.exam == 0:
         return ()
     asked = [clique for statistic in spec.publish.statistics for clique in statistic.cliques]
-    return exam_of(domain, asked, () if spec.accept is None else spec.accept.sets)
+    links = [(c, row_before(c)) for c in domain.columns if spec.privacy.order_by]
+    whole = domain.with_rows_before
+    return (
+        *exam_of(domain, asked, () if spec.accept is None else spec.accept.sets),
+        *(Examined("link", link) for link in links if whole.cells(link) <= MOST_CELLS),
+    )
 
 
 def _shares(compiled: CompiledSpec, outlined: StrategyOutline, own: int, exam: Sequence[Examined]) -> Shares:

@@ -132,7 +132,7 @@ class Shares:
     """Shares of the budget by step; together at most 1.
 
     The last step before the exam takes what is left but for the exam's share; ``cutoff`` is for the rows that
-    the contribution bound cuts off.
+    the contribution bound cuts off, ``history`` for the pairs of a row and the one before.
     """
 
     one_way: Fraction
@@ -142,6 +142,12 @@ class Shares:
     statistics: Fraction = Fraction(0)
     exam: Fraction = Fraction(0)
     cutoff: Fraction = Fraction(0)
+    history: Fraction = Fraction(0)
+
+    def with_history(self, part: Fraction) -> Shares:
+        """The same split, with so much of what is for columns together for the rows before."""
+        taken = min((self.structure + self.marginals) * part, self.marginals)
+        return replace(self, marginals=self.marginals - taken, history=taken)
 
     def beside(self, domain: Fraction, statistics: Fraction, exam: Fraction, cutoff: Fraction) -> Shares:
         """The same split of what domain discovery, statistics, exam and cut-off leave, with their shares."""
@@ -270,8 +276,9 @@ class PlannedStep:
     """One spending step.
 
     Attributes:
-        step: "cutoff", "domain: " and the kind of search, "one_way", "sums", "quantiles", "structure",
-            "marginals" or "exam". If structure asks for choices and for noisy distances, each has an entry.
+        step: "cutoff", "domain: " and the kind of search, "one_way", "sums", "quantiles", "history",
+            "structure", "marginals" or "exam". If structure asks for choices and distances, each has
+            an entry.
         questions: number of answers; for structure the largest number.
         sensitivity: in words, with its value.
         scale: sigma, b, or the divisor of the exponential mechanism's scores; in rows. If
@@ -377,8 +384,9 @@ class Spending:
             *found,
             *([self._one_way(one_way, domain, asked)] if singles else []),
             *self._statistics(own, asked),
+            *([self._counts("history", shares.history, len(domain.columns))] if shares.history else []),
             *self._structure(structure, outlined),
-            self._counts("marginals", left - one_way - structure, outlined.cliques),
+            self._counts("marginals", left - one_way - structure - shares.history, outlined.cliques),
             *exam,
         )
 

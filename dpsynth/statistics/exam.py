@@ -191,6 +191,11 @@ class Exam:
     def triples(self) -> MeanError | None:
         return self.mean_error("triple")
 
+    @property
+    def links(self) -> MeanError | None:
+        """The mean error of columns together with those of the row before."""
+        return self.mean_error("link")
+
     @cached_property
     def table(self) -> pa.Table:
         """A row a marginal, pairs first, as docs/exam.md describes it; empty if the distances are lost."""
@@ -223,6 +228,7 @@ class Exam:
             "pairs": _shown(self.pairs),
             "pairs_by_basis": {name: _shown(error) for name, error in self.pairs_by_basis.items()},
             "triples": _shown(self.triples),
+            **({} if self.links is None else {"links": _shown(self.links)}),
             "limits": "95 %, each by itself",
         }
 

@@ -137,12 +137,14 @@ class Verdict:
         pairs: of all pairs that were examined, and of all others of a small table.
         rows: a sentence if counts of rows are much too low, as many were cut off; otherwise "".
         criteria: the acceptance criteria of the configuration.
+        links: a sentence on how rows follow each other; otherwise "".
     """
 
     columns: tuple[Judgement, ...]
     pairs: tuple[Judgement, ...]
     rows: str = ""
     criteria: tuple[Criterion, ...] = ()
+    links: str = ""
 
     def beside(self, cut: CutOff | None) -> Verdict:
         return self if cut is None or not cut.large else replace(self, rows=cut.too_low)
@@ -159,7 +161,7 @@ class Verdict:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """At most five lines: numbers of verdicts, criteria, rows cut off, the worst columns and pair."""
+        """At most five lines: numbers of verdicts, criteria, rows, links, the worst columns and pair."""
         head = f"Columns: {_numbers(self.columns)}."
         if self.pairs:
             head = f"{head} Pairs of columns: {_numbers(self.pairs)}."
@@ -168,7 +170,7 @@ class Verdict:
         bad = {name for c in self.columns if c.verdict == USES[-1] for name in c.columns}
         apart = [p for p in self.pairs if p.verdict == USES[-1] and not bad.intersection(p.columns)]
         apart.sort(key=lambda p: p.rank, reverse=True)
-        rows = (*self._of_criteria, *((self.rows,) if self.rows else ()))
+        rows = (*self._of_criteria, *(words for words in (self.rows, self.links) if words))
         places = _LINES - 1 - len(rows)
         chosen = [*worst[: places - bool(apart)], *apart][:places]
         return (head, *rows, *(f"{one.verdict.capitalize()}: {one.name}. {one.why}" for one in chosen))
@@ -285,7 +287,16 @@ class Judged:
         together = tuple(_no_better(p.judged, columns) for p in pairs)
         found = {one.columns: one for one in (*columns.values(), *together)}
         derived = [_derived(name, tuple(given), found) for name, given in self.computed.items() if given]
-        return Verdict((*columns.values(), *derived), together)
+        return Verdict((*columns.values(), *derived), together, links=self._links)
+
+    @property
+    def _links(self) -> str:
+        links = None if self.exam is None else self.exam.links
+        if links is None:
+            return ""
+        error, low, high = map(percent, (links.mean_error, links.low, links.high))
+        itself = "From row to row of a person, a column with itself in the row before is"
+        return f"{itself} {error} off on average ({low} to {high})."
 
     def _ruled(self, one: Judgement) -> Judgement:
         """A column that says how often rules changed it; what that did to its error is judged already."""

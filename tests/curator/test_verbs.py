@@ -31,7 +31,7 @@ from tests.guarantee.draws import watched_draws
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
 FREE = {"cell_error", "parity_error"}
 """Public arithmetic: no row is looked at, and nothing is charged."""
-TWINS = {"coded", "grouped", "bounded", "keeping", "weighted"}
+TWINS = {"coded", "grouped", "bounded", "keeping", "weighted", "with_rows_before"}
 """Curators of the same rows, with the same budget."""
 PRICE = Fraction(1, 8)
 

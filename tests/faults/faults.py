@@ -254,6 +254,32 @@ FAULTS: tuple[Fault, ...] = (
         "curator/test_verbs.py::test_each_verb_is_charged_before_it_is_drawn",
     ),
     _fault(
+        "a row before of another person",
+        "A person who comes changes what stands in the rows of others.",
+        "rows_before",
+        "np.lexsort((order[rows], persons[rows]))",
+        "np.lexsort((order[rows],))",
+        "guarantee/test_rows_before.py::test_rows_before_are_those_of_a_slow_search",
+    ),
+    _fault(
+        "a window of one row too many",
+        "A person with more rows than the bound moves counts further than declared.",
+        "windows_kept",
+        "(rank >= max_rows)",
+        "(rank > max_rows)",
+        "guarantee/test_rows_before.py::"
+        "test_of_a_person_with_more_rows_rows_that_follow_each_other_are_kept_from_a_random_one_on",
+    ),
+    _fault(
+        "a window that all persons share",
+        "Where rows are kept from tells of nobody's own key.",
+        "windows_kept",
+        'first = (_pseudorandom(key, b"windows", own) % spare).astype(np.int64)',
+        "first = np.zeros(len(spare), np.int64)",
+        "guarantee/test_rows_before.py::"
+        "test_of_a_person_with_more_rows_rows_that_follow_each_other_are_kept_from_a_random_one_on",
+    ),
+    _fault(
         "weights with the noise of rows",
         "A person moves a sum of weights by 32 times what noise is made for.",
         "Neighbours.weighted",

@@ -64,7 +64,7 @@ from dpsynth.bundle.signature import (
     signer_of,
 )
 from dpsynth.columns.column import domain_of
-from dpsynth.columns.domain import Clique
+from dpsynth.columns.domain import Clique, row_before
 from dpsynth.columns.measurement import Examined, Kind, NoisyDistances, UnitsByRows, pooled_counts
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.statistics.cut_off import CutOff, Kept
@@ -318,7 +318,8 @@ def _basis(bundle: OpenedBundle, examined: Mapping[Clique, str]) -> Basis:
     ]
     stated = bundle.facts.relations
     answers = (*bundle.answers.answers, *(a for a in bundle.answers.weights if a.clique))
-    return Basis([*(a.clique for a in answers), *held], stated.public, stated.earlier)
+    links = [c for c, basis in examined.items() if basis == "measured" and c[-1] == row_before(c[0])]
+    return Basis([*(a.clique for a in answers), *held, *links], stated.public, stated.earlier)
 
 
 def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:

@@ -350,6 +350,9 @@ class PartitionedTable:
         domain = compression.coarse(self.domain)
         return replace(self, domain=domain, compression=compression)
 
+    def with_rows_before(self) -> PartitionedTable:
+        raise ValueError("the rows of a unit have no order here")
+
     def weighted(self, by: Weighting) -> PartitionedTable:
         """The same rows, each counted as often as its weight or surplus says when rows are counted.
 

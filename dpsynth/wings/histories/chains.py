@@ -1,0 +1,448 @@
+"""Chains: rows of a unit that follow each other, each drawn given the one before it.
+
+A chain is a Markov random field over the columns of a row and those of the row before it. It rests on the
+answers that the model of single rows rests on, for both rows, and on each column together with that of the
+row before. Noise falls on all of these alike. Two rows of one unit depend on each other only through the rows
+between them, so what lasts for many rows, such as a trait that no column holds, fades in a chain.
+
+The column that rows are ordered by is drawn first for all rows of a unit, backwards from the number of rows
+that are still to come, so its values never fall. Then each row follows from the one before.
+
+Invariant: post-processing of answers. The place for "no row" stands in all columns of the row before, or in
+none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.bundle.row_source import CHAIN_FILES
+from dpsynth.columns.domain import Clique, Domain, row_before
+from dpsynth.columns.measurement import DenoisedCounts, Observation
+from dpsynth.config import CompiledSpec
+from dpsynth.model.denoising import Denoised, denoised, denoised_answers, independent
+from dpsynth.model.estimation import FitOptions, estimate
+from dpsynth.model.expansion import Expansion
+from dpsynth.model.factor import Array
+from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
+from dpsynth.model.rounding import Codes, permuted
+from dpsynth.model.sampling import sample
+from dpsynth.model.storage import Member, load, opened, require, save, save_arrays
+from dpsynth.model.triangulation import Triangulation
+from dpsynth.pipeline.measuring import Measured
+
+MODEL, STEPS = CHAIN_FILES
+FORMAT = "dpsynth chain 1"
+_KEYS = {"format", "order", "place", "most", "links", "values"}
+_MOST = 10_000
+_MOST_CELLS = 1 << 15
+"""Cells of the model of two rows, beyond which no more columns are held together."""
+_LEAST = 1e-9
+_LITTLE = 1e-3
+_TURNS = 20
+_EXACT = 30.0
+_TOLERANCE = 0.03
+_SCALE = 1000
+_SURE = 2.0
+_PULLS, _PACE = 60, 0.5
+_AT_ONCE = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A model of a row given the one before it in its unit.
+
+    Attributes:
+        model: over the columns of a row, as in the model of single rows, and over those of the row before.
+        links: for columns of a row those of the row before, which have one more place: no row.
+        order: the column that rows are ordered by.
+        place: its column in ``links``, of groups or of values.
+        lengths: float64[most rows], the number of units with 1, 2, ... rows.
+        ways: float64[places + 1, places], the weight of each place of ``place`` after each place of the row
+            before, the last of which is no row; a way of several rows weighs as the product of its steps.
+        values: for columns of values that stand in groups, float64[values + 1, values], the weight of each
+            value within its group, given the value of the row before.
+    """
+
+    model: MarkovRandomField
+    links: Mapping[str, str]
+    order: str
+    place: str
+    lengths: Array
+    ways: Array
+    values: Mapping[str, Array] = field(default_factory=dict)
+
+    def save(self, folder: Path) -> None:
+        """Write the model, and the rest, into the folder of a bundle."""
+        save(self.model, folder / MODEL)
+        header = {
+            "format": FORMAT,
+            "order": self.order,
+            "place": self.place,
+            "most": len(self.lengths),
+            "links": dict(self.links),
+            "values": list(self.values),
+        }
+        arrays = {"lengths": self.lengths, "ways": self.ways}
+        values = {f"values_{i}": weights for i, weights in enumerate(self.values.values())}
+        save_arrays(folder / STEPS, header, {**arrays, **values})
+
+    def drawn(self, rows: int, rng: np.random.Generator) -> tuple[dict[str, Codes], Codes]:
+        """Rows of new units: int64[rows] codes of the columns of a row, and the unit of each row, from 0.
+
+        The rows of a unit stand together and in their order. The last unit has what is left of the rows.
+        """
+        before = {*self.links.values()}
+        own = [c for c in self.model.tree.domain.columns if c not in before]
+        lengths = -np.sort(-self._lengths_of(rows, rng))
+        numbers = permuted(len(lengths), rng)
+        parts = [{c: np.zeros(0, np.int64) for c in ("", *own)}]
+        earlier = {c: np.full(len(lengths), self._places(c)) for c in (*self.links, *self.values)}
+        for turn in range(int(lengths.max(initial=0))):
+            going = int((lengths > turn).sum())
+            given = {link: earlier[c][:going] for c, link in self.links.items()}
+            given[self.place] = self._next(earlier[self.place][:going], lengths[:going] - turn - 1, rng)
+            found = self._sampled(given, going, rng)
+            for column, weights in self.values.items():
+                found[column] = self._value(column, found[column], earlier[column][:going], weights, rng)
+            earlier = found
+            parts.append({c: earlier[c] for c in own} | {"": numbers[:going]})
+        whole = {c: np.concatenate([part[c] for part in parts]) for c in parts[0]}
+        by_unit = np.argsort(whole[""], kind="stable")
+        ordered = {c: codes[by_unit] for c, codes in whole.items()}
+        return ordered, ordered.pop("")
+
+    def _sampled(self, given: Mapping[str, Codes], rows: int, rng: np.random.Generator) -> dict[str, Codes]:
+        """Rows given those before them; a row that the model holds impossible is given its place alone."""
+        try:
+            return sample(self.model, rows, rng, given=given)
+        except ZeroProbability:
+            if rows == 1:
+                return sample(self.model, rows, rng, given={self.place: given[self.place]})
+        parts = [
+            self._sampled({c: own[part] for c, own in given.items()}, part.stop - part.start, rng)
+            for part in (slice(0, rows // 2), slice(rows // 2, rows))
+        ]
+        return {c: np.concatenate([part[c] for part in parts]) for c in parts[0]}
+
+    def _value(
+        self, column: str, drawn: Codes, before: Codes, weights: Array, rng: np.random.Generator
+    ) -> Codes:
+        """Values in the groups of those drawn, given the values of the rows before."""
+        found = np.empty(len(drawn), np.int64)
+        group = self._group(column)
+        for start in range(0, len(drawn), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            inside = group[None, :] == group[drawn[some]][:, None]
+            ends = np.cumsum(weights[before[some]] * inside, axis=1)
+            at = rng.random(len(ends)) * ends[:, -1]
+            chosen = np.minimum((ends <= at[:, None]).sum(axis=1), len(group) - 1)
+            found[some] = np.where(ends[:, -1] > 0, chosen, drawn[some])
+        return found
+
+    def _group(self, column: str) -> Codes:
+        """The group of each value of a column that stands in groups."""
+        tree = self.model.tree
+        home = next(i for i, clique in enumerate(tree.cliques) if len(clique) == 2 and clique[1] == column)
+        return np.asarray(self.model.beliefs[home].argmax(axis=0), np.int64)
+
+    def _places(self, column: str) -> int:
+        return self.model.tree.domain.sizes[column]
+
+    def _lengths_of(self, rows: int, rng: np.random.Generator) -> Codes:
+        """The rows of units with so many rows in all, as near as can be to the shares of ``lengths``."""
+        each = np.arange(1, len(self.lengths) + 1)
+        units = rows * self.lengths / float(self.lengths @ each)
+        ends = np.floor(np.cumsum(units) + rng.random()).astype(np.int64)
+        found = np.repeat(each, np.diff(np.r_[0, ends]))[permuted(int(ends[-1]), rng)]
+        within = found[np.cumsum(found) <= rows]
+        left = rows - int(within.sum())
+        rest = [len(each)] * (left // len(each)) + [left % len(each)]
+        return np.concatenate([within, [length for length in rest if length]]).astype(np.int64)
+
+    def _next(self, before: Codes, still: Codes, rng: np.random.Generator) -> Codes:
+        """The places in the order of some rows, given those of the rows before and the rows still to come."""
+        reach = _reached(self.ways, int(still.max(initial=0)))
+        ends = np.cumsum(self.ways[before] * (reach[still] + _LEAST), axis=1)
+        at = rng.random(len(before)) * ends[:, -1]
+        found = np.minimum((ends <= at[:, None]).sum(axis=1), ends.shape[1] - 1)
+        # At the end of the ways, a row stays where the one before was.
+        stay = np.minimum(before, ends.shape[1] - 1)
+        return np.asarray(np.where(ends[:, -1] > 0, found, stay), np.int64)
+
+
+def _reached(ways: Array, most: int) -> Array:
+    """The weight of all ways of 0, 1, ... further rows from each place, up to a factor for each number."""
+    found = [np.ones(ways.shape[1])]
+    for _ in range(most):
+        further = ways[:-1] @ found[-1]
+        found.append(further / max(float(further.max()), _LEAST))
+    return np.array(found)
+
+
+def _by_line(weights: Array) -> Array:
+    """Each line as shares of its sum; a line of nothing stays that."""
+    sums = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(weights, sums, where=sums > 0, out=np.zeros(weights.shape)))
+
+
+def _stepped(ways: Array, lengths: Array, *, ahead: bool) -> Array:
+    """Expected rows of units by the place of the row before and their own, float64[places + 1, places].
+
+    Args:
+        ahead: whether a step looks at the rows still to come, as ways of several rows do.
+    """
+    found = np.zeros(ways.shape)
+    going = np.cumsum(lengths[::-1])[::-1]
+    if not ahead:
+        shares = _by_line(ways)
+        at = shares[-1]
+        found[-1] = going[0] * at
+        for units in going[1:]:
+            moved = units * at[:, None] * shares[:-1]
+            found[:-1] += moved
+            at = _by_line(moved.sum(axis=0))
+        return found
+    reach = _reached(ways, len(lengths) - 1)
+    for most, units in enumerate(lengths, 1):
+        at = _by_line(ways[-1] * reach[most - 1])
+        found[-1] += units * at
+        for still in range(most - 2, -1, -1):
+            moved = units * at[:, None] * _by_line(ways[:-1] * reach[still])
+            found[:-1] += moved
+            at = moved.sum(axis=0) / units
+    return found
+
+
+def _drawn_to(counts: Array, wanted: Array, lengths: Array, *, ahead: bool) -> Array:
+    """The ways of a column, of which units of all lengths have as many rows in each place as is wanted.
+
+    Args:
+        counts: float64[places + 1, places], by the place of the row before.
+        wanted: float64[places], the rows in each place.
+    """
+    plain, pull = _by_line(counts), np.ones(len(wanted))
+    for _ in range(_PULLS):
+        held = _stepped(plain * pull, lengths, ahead=ahead).sum(axis=0)
+        ratio = np.divide(_by_line(wanted), _by_line(held), where=held > 0, out=np.ones(len(wanted)))
+        pull = pull * ratio**_PACE
+        pull = np.clip(pull / max(float(pull.max()), _LEAST), _LEAST, 1.0)
+    return plain * pull
+
+
+def chain_of(compiled: CompiledSpec, measured: Measured, rows: MarkovRandomField) -> Chain:
+    """The chain of a release, by all its answers and the model of single rows."""
+    history, order = measured.history, compiled.spec.privacy.order_by
+    assert history is not None
+    together = denoised_answers(measured.fitted_to, measured.posteriors)
+    return chained(measured.spread, rows, together, history.links, order, history.lengths, _MOST_CELLS)
+
+
+def chained(
+    expansion: Expansion,
+    rows: MarkovRandomField,
+    together: Sequence[Observation],
+    history: Sequence[Observation],
+    order: str,
+    lengths: NDArray[np.float64],
+    max_cells: int,
+) -> Chain:
+    """The chain that fits answers about rows, and about rows and those before them.
+
+    Args:
+        expansion: with the single columns.
+        rows: the model of single rows, whose single columns the chain has.
+        together: counts of several columns together, over groups. Those that a tree of ``max_cells`` cells
+            for two rows has no room for are left out.
+        history: counts of each column and that of the row before, over groups.
+        order: the column that rows are ordered by.
+        lengths: float64[most rows], the number of units with 1, 2, ... rows.
+    """
+    own, names = expansion.coarse, expansion.names
+    places = {row_before(c): size + 1 for c, size in own.sizes.items()}
+    domain = Domain({**own.sizes, **places})
+    singles = {c: rows.marginal((names.get(c, c),)) for c in own.columns}
+    closed = _falls(own.sizes[order])
+    known: dict[Clique, Denoised] = {}
+    for m in history:
+        guess = _expected(m, expansion)
+        known[m.clique] = denoised(m.values, m.variance, guess)
+        if m.clique[0] == order and not np.diagonal(guess)[: expansion.values.get(order)].any():
+            # No two rows of a unit seem to have one place.
+            held = np.arange(expansion.values.get(order, own.sizes[order]) if order not in names else 0)
+            closed[held, held] = True
+    zeros: dict[Clique, NDArray[np.bool_]] = {(order, row_before(order)): closed}
+    units = np.maximum(lengths, _LEAST)
+    counts: list[Observation] = [_counts((c,), singles[c], _EXACT) for c in own.columns]
+    ways: dict[str, Array] = {}
+    ends: dict[str, Array] = {}
+    values: dict[str, Array] = {}
+    for (c, link), posterior in known.items():
+        likely = np.maximum(posterior.mean, 0.0)
+        if c in names and len(likely) == expansion.domain.sizes[c]:
+            likely = _raked(likely, {})
+            by_value = _drawn_to(likely.T, rows.marginal((c,)), units, ahead=False)
+            values[c] = _within(by_value, expansion.compression.groups[c])
+            likely = _in_groups(likely, expansion.compression.groups[c])
+        likely = _raked(likely, {})
+        shares = np.where(zeros.get((c, link), False), 0.0, likely).T
+        ways[c] = _drawn_to(shares, singles[c], units, ahead=c == order)
+        found = _stepped(ways[c], units, ahead=c == order)
+        found *= rows.total / max(float(found.sum()), _LEAST)
+        ends[c] = found.sum(axis=1)
+        counts.append(_counts((c, link), found.T, sqrt(posterior.variance)))
+    for m in together:
+        here = _raked(m.values.astype(np.float64), {i: singles[c] for i, c in enumerate(m.clique)})
+        earlier = _before(here, [ends[c] for c in m.clique])
+        both = [
+            _counts(m.clique, here, m.stddev),
+            _counts(tuple(map(row_before, m.clique)), earlier, m.stddev),
+        ]
+        if Triangulation.of(domain, [c.clique for c in (*counts, *both)]).cells <= max_cells:
+            counts += both
+            zeros[both[1].clique] = _half_a_row(earlier.shape)
+    fit = estimate(domain, counts, FitOptions(tolerance=_TOLERANCE), total=rows.total * _SCALE, zeros=zeros)
+    whole = replace(expansion, domain=Domain({**expansion.domain.sizes, **places}))
+    before_of = {names.get(c, c): row_before(c) for c in own.columns}
+    # Groups are spread over their values by numbers of rows.
+    of_groups = replace(
+        fit.model, beliefs=tuple(b / _SCALE for b in fit.model.beliefs), total=fit.model.total / _SCALE
+    )
+    return Chain(
+        whole.model(of_groups), before_of, order, names.get(order, order), units, ways[order], values
+    )
+
+
+def _counts(clique: Clique, counts: Array, deviation: float) -> Observation:
+    values = np.rint(counts * _SCALE).astype(np.int64)
+    return DenoisedCounts(clique, values, "gaussian", max(deviation, 1.0) * _SCALE)
+
+
+def _raked(counts: Array, sums: Mapping[int, Array], little: float = _LITTLE) -> Array:
+    """Counts, not negative, with the sums of some axes: iterative proportional fitting.
+
+    What has no rows has a little of independent columns, so that others may have some.
+    """
+    found = np.maximum(np.asarray(counts, np.float64), 0.0)
+    found = found + little * independent(found)
+    for _ in range(_TURNS):
+        for axis, wanted in sums.items():
+            others = tuple(i for i in range(found.ndim) if i != axis)
+            held = found.sum(axis=others, keepdims=True)
+            shape = [-1 if i == axis else 1 for i in range(found.ndim)]
+            found = found * np.divide(wanted.reshape(shape), held, where=held > 0, out=np.zeros(held.shape))
+    return found
+
+
+def _expected(answer: Observation, expansion: Expansion) -> Array:
+    """An estimate of the counts of a column and the row before, by the answer's sums over alike steps.
+
+    Rows of all values are taken to move alike: numbers in order by as many places, other values to stay or to
+    go where rows are. A kind of step whose sum is within its noise has no rows.
+    """
+    column, counts = answer.clique[0], np.maximum(answer.values, 0).astype(np.float64)
+    size, groups = len(counts), expansion.compression.groups.get(column)
+    ordered = expansion.numbers.get(column, 0)
+    if ordered and groups is not None and size == int(groups.max()) + 1:
+        ordered = int(groups[:ordered].max()) + 1
+    here, before = np.indices(counts.shape)
+    steps = np.where(here == before, 0, 1)
+    both = (here < ordered) & (before < ordered)
+    steps = np.where(both, 2 + size + here - before, steps)
+    steps = np.where((here >= ordered) & (before < ordered) & (ordered > 0), 3 * size + 3, steps)
+    steps = np.where(before == size, 3 * size + 4, steps)
+    alike = independent(counts)
+    held, number = np.bincount(steps.ravel(), answer.values.ravel()), np.bincount(steps.ravel())
+    held = np.where(held > _SURE * np.sqrt(answer.variance * number), held, 0.0)
+    usual = np.bincount(steps.ravel(), alike.ravel())
+    ratio = np.divide(held, usual, where=usual > 0, out=np.zeros(len(usual)))
+    total = max(float(answer.values.sum()), 1.0)
+    found = alike * ratio[steps]
+    own, earlier = (np.maximum(answer.values.sum(axis=axis), 0).astype(np.float64) for axis in (1, 0))
+    sums = {
+        axis: counts * (total / max(float(counts.sum()), _LEAST)) for axis, counts in ((0, own), (1, earlier))
+    }
+    return _raked(found, sums, little=0.0) if found.any() else alike
+
+
+def _in_groups(counts: Array, groups: NDArray[np.integer]) -> Array:
+    """Counts of values, and of those of the row before, as counts of groups; the last column is no row."""
+    number = int(groups.max()) + 1
+    found = np.zeros((number, number + 1))
+    np.add.at(found, (groups[:, None], np.append(groups, number)[None, :]), counts)
+    return found
+
+
+def _within(counts: Array, groups: NDArray[np.integer]) -> Array:
+    """The weight of each value within its group, given the value of the row before, of each line 1 a group.
+
+    A group that nobody comes to from a value is divided as it is on the whole.
+    """
+    whole = np.zeros((len(counts), int(groups.max()) + 1))
+    np.add.at(whole.T, groups, counts.T)
+    usual = counts.sum(axis=0)
+    held = np.bincount(groups, usual)[groups]
+    even = np.divide(usual, held, where=held > 0, out=np.ones(len(usual)))
+    return np.asarray(np.divide(counts, whole[:, groups], where=whole[:, groups] > 0, out=even + 0 * counts))
+
+
+def _falls(size: int) -> NDArray[np.bool_]:
+    """The cells of a place and that of the row before in which it falls, bool[size, size + 1]."""
+    return np.arange(size)[:, None] < np.append(np.arange(size), -1)
+
+
+def _before(counts: Array, ends: Sequence[Array]) -> Array:
+    """What counts of rows say of rows that have one after them, as each column's counts of these are known.
+
+    Args:
+        ends: float64[places + 1] of each axis, counts of the row before; the last is no row.
+    """
+    found = _raked(counts, {axis: own[:-1] for axis, own in enumerate(ends)})
+    whole = np.zeros([size + 1 for size in counts.shape])
+    whole[tuple(slice(-1) for _ in counts.shape)] = found
+    whole[(-1,) * counts.ndim] = np.mean([own[-1] for own in ends])
+    return whole
+
+
+def _half_a_row(shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """The cells in which some columns of the row before have a value and others say that there is no row."""
+    missing = np.sum(
+        [index == size - 1 for index, size in zip(np.indices(shape), shape, strict=True)], axis=0
+    )
+    return np.asarray((missing > 0) & (missing < len(shape)))
+
+
+def load_chain(folder: Path) -> Chain:
+    """The chain of a bundle's folder.
+
+    Raises:
+        ModelFileError: a file can't be opened, is damaged, or is about other columns.
+    """
+    model = load(folder / MODEL)
+    sizes = model.tree.domain.sizes
+    with opened(folder / STEPS, "the steps of a chain") as content:
+        found = content.header
+        require(isinstance(found, dict) and found.keys() == _KEYS, "its header is not that of a chain")
+        require(found["format"] == FORMAT, f"its format is not '{FORMAT}'")
+        links, place, most, values = (found[key] for key in ("links", "place", "most", "values"))
+        sound = isinstance(links, dict) and all(
+            isinstance(link, str) and c in sizes and sizes.get(link) == sizes[c] + 1
+            for c, link in links.items()
+        )
+        require(sound and place in links and isinstance(found["order"], str), "its links are not of columns")
+        require(isinstance(most, int) and 0 < most <= _MOST, "its units have no number of rows")
+        require(isinstance(values, list) and all(v in sizes for v in values), "its values are not of columns")
+        shapes = [(most,), *((sizes[c] + 1, sizes[c]) for c in (place, *values))]
+        named = ["lengths", "ways", *(f"values_{i}" for i in range(len(values)))]
+        members = [Member(name, shape, "<f8") for name, shape in zip(named, shapes, strict=True)]
+        lengths, ways, *weights = (np.asarray(own, np.float64) for own in content.arrays(members))
+    for own in (lengths, ways, *weights):
+        require(bool(np.isfinite(own).all() and (own >= 0).all()), "its weights are no weights")
+    require(bool(lengths.any()), "its units have no rows")
+    return Chain(model, links, found["order"], place, lengths, ways, dict(zip(values, weights, strict=True)))
