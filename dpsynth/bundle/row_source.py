@@ -226,7 +226,7 @@ class RowSource:
         unit = codes[UNITS]
         drawn = self._piece(tied, ({c: own for c, own in codes.items() if c != UNITS}, repairs), before, rng)
         by = self.chain.order
-        places = pc.rank(drawn.table[by], sort_keys="ascending", null_placement="at_end", tiebreaker="dense")
+        places = pc.rank(drawn.table[by], sort_keys="ascending", tiebreaker="dense")
         order = np.lexsort((places.to_numpy(), drawn.codes[by], unit))
         table, names = drawn.table.take(pa.array(order)), drawn.table.column_names
         for part in self.layout.following(before).parts:
