@@ -164,6 +164,8 @@ def test_the_exam_measures_links_and_the_first_lines_say_how_near_they_are(relea
     assert links.low - 0.03 < np.mean(true) < links.high + 0.03
     (line,) = (x for x in release.verdict.lines if x.startswith("From row to row of a person"))
     assert line in (release.folder / "public" / "README.md").read_text()
+    report = (release.folder / "public" / "report.html").read_text()
+    assert "From row to row of a person" in report.replace("\n", " ")
     exam = pd.read_csv(release.folder / "public" / "exam.csv")
     assert set(exam[exam.kind == "link"].basis) == {"measured"}
 
