@@ -32,7 +32,7 @@ from dpsynth.pipeline.result import Release
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.verdict import NO_VERDICT, Finished, Judgement, Verdict
 from dpsynth.wings.governance.acceptance import training
-from dpsynth.wings.governance.acceptance.judging import judged
+from dpsynth.wings.governance.acceptance.judging import deviations, judged
 from dpsynth.wings.governance.acceptance.training import trained
 from tests.bundle.recipient.conftest import COLUMNS, table
 from tests.bundle.recipient.test_verify import sealed
@@ -131,6 +131,21 @@ def test_a_false_word_on_a_classifier_is_as_rare_as_is_said(noise, confidence, s
         # The mean over values has limits for each, so it is surer than it has to be.
         if scale == 40.0 and score == "accuracy":
             assert times > 0.6 * allowed - 4 * sqrt(allowed), (word, times)
+
+
+@pytest.mark.parametrize(
+    "weights", [[1], [1] * 2, [1] * 8, [0.2, 0.8], [0.02, 0.98], [0.05, 0.05, 0.95, 0.95]]
+)
+def test_no_sum_of_laplace_noises_exceeds_its_reach_more_often_than_is_said(weights):
+    """By the characteristic function of the sum, scaled to variance 1."""
+    step = 0.004
+    at = np.arange(-40, 40, step)
+    waves = 2 * np.pi * np.fft.fftfreq(len(at), step)
+    parts = np.array(weights) / sqrt(sum(w * w for w in weights))
+    density = np.fft.ifft(np.prod([1 / (1 + (w * waves) ** 2 / 2) for w in parts], axis=0)).real
+    above = 1 - np.cumsum(np.roll(density, len(at) // 2))
+    for beyond in (0.5, 0.3, 0.1, 0.05, 0.02, 0.01, 0.001):
+        assert np.interp(deviations("laplace", beyond), at, above) <= 1.01 * beyond
 
 
 def test_a_classifier_is_told_where_it_is_far_off_and_not_where_noise_hides_it():
