@@ -58,7 +58,8 @@ def test_a_tick_is_refused_without_approval_released_with_it_and_opened_after_it
         assert run["state"]["name"] == "Refused" and "is used up" in run["state"]["message"]
         assert [r.occasion for r in account(place).releases] == ["2031-01"]
         # The embargo has ended by that clock, and the schedule has opened what it sealed.
-        until((folder / "public/manifest.json").is_file)
+        until(lambda: " has ended: outputs/people/" in served.log.read_text())
+        assert (folder / "public/manifest.json").is_file()
         assert served.stop() == 0
     finally:
         if served.process.poll() is None:
