@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.measurement import DenoisedCounts, Measurement, Observation
-from dpsynth.model.factor import Array
+from dpsynth.model.factor import Array, one_thread
 from dpsynth.model.markov_random_field import MarkovRandomField
 
 STEP = 4.0
@@ -293,29 +293,31 @@ def with_trends(
     total, waves = max(float(estimate.sum()), 1e-300), []
     cosines = []
     for axis, size in enumerate(estimate.shape):
-        shares = estimate.sum(axis=tuple(i for i in range(estimate.ndim) if i != axis)) / total
+        others = tuple(i for i in range(estimate.ndim) if i != axis)
+        shares = estimate.sum(axis=others) / total
         own = [np.cos(pi * f * (np.cumsum(shares) - shares / 2)) for f in range(min(size, _HIGHEST + 1))]
-        cosines.append([w - (w * shares).sum() for w in own])
+        cosines.append([np.expand_dims(w - (w * shares).sum(), others) for w in own])
     for frequencies in product(*(range(len(own)) for own in cosines)):
         above = [f for f in frequencies if f]
         if 2 <= len(above) <= _TOGETHER and prod(above) <= _HIGHEST:
             wave = estimate * (sqrt(2) ** len(above) * prod(above) ** -_ROUGH)
-            for axis, f in enumerate(frequencies):
+            for own, f in zip(cosines, frequencies, strict=True):
                 if f:
-                    wave = wave * np.expand_dims(cosines[axis][f], [i for i in range(wave.ndim) if i != axis])
+                    wave *= own[f]
             waves.append(wave.reshape(-1))
     if not waves:
         return estimate
     scale, spread = slab or _one_slab(noisy, variance, estimate)
     off = (noisy - estimate).reshape(-1)
     every, weights = np.stack(waves), 1 / (spread * scale + variance)
-    precisions, turned = np.linalg.eigh((every * weights) @ every.T)
-    along = turned.T @ (every * weights * off).sum(axis=1)
-    known = 1 + _FACTORS[:, None] * np.maximum(precisions, 0.0)
-    evidence = (np.square(along) * _FACTORS[:, None] / known - np.log(known)).sum(axis=1)
-    best = int(evidence.argmax())
-    # Rounded, as the last bits of a matrix product are not the same everywhere.
-    coefficients = np.round(turned @ (along * _FACTORS[best] / known[best]), _DECIMALS)
+    with one_thread():
+        precisions, turned = np.linalg.eigh((every * weights) @ every.T)
+        along = turned.T @ (every * weights * off).sum(axis=1)
+        known = 1 + _FACTORS[:, None] * np.maximum(precisions, 0.0)
+        evidence = (np.square(along) * _FACTORS[:, None] / known - np.log(known)).sum(axis=1)
+        best = int(evidence.argmax())
+        # Rounded, as the last bits of a matrix product are not the same everywhere.
+        coefficients = np.round(turned @ (along * _FACTORS[best] / known[best]), _DECIMALS)
     trend = (coefficients[:, None] * every).sum(axis=0)
     return np.maximum(estimate + trend.reshape(estimate.shape), 0.0)
 

@@ -16,19 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import pairwise
 from math import inf, log2
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Observation, estimated_total
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.denoising import denoised_answers, posteriors
 from dpsynth.model.expansion import Expansion
-from dpsynth.model.factor import Array, Floats, sum_to
+from dpsynth.model.factor import Array, Floats, one_thread, sum_to
 from dpsynth.model.junction_tree import JunctionTree, Zeros, coarsened, junction_tree
 from dpsynth.model.least_squares import Consistency, Target, one_way_logarithms, targets
 from dpsynth.model.markov_random_field import MarkovRandomField
@@ -324,12 +322,6 @@ class FitOptions:
         return "float32" if cells > _LARGE and self.tolerance >= _SINGLE else "float64"
 
 
-@cache
-def _linear_algebra() -> ThreadpoolController:
-    """The libraries of linear algebra in this process, looked for once: they come with NumPy."""
-    return ThreadpoolController()
-
-
 def estimate(
     domain: Domain,
     measurements: Sequence[Observation],
@@ -368,8 +360,7 @@ def estimate(
     if start is not None:
         new = any(t.clique not in start.multipliers for t in found)
         first = max(first, min(start.path, end, _AGAIN if new else inf))
-    # The many small products here would wait for a second thread on a busy machine.
-    with _linear_algebra().limit(limits=1, user_api="blas"):
+    with one_thread():
         likelihood = Likelihood(coarsened(tree, _ALLOWANCE), found, centre, rows, options.dtype(tree.cells))
         search = DualPath(likelihood, options.max_iterations, options.progress)
         search.start_at_centre(first)

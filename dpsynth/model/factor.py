@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from dpsynth.columns.domain import Clique
 
@@ -62,6 +64,17 @@ def in_halves(length: int, cells: int, work: Callable[[slice], object]) -> None:
         work(slice(0, middle))
     finally:
         other.result()
+
+
+@cache
+def _linear_algebra() -> ThreadpoolController:
+    """The libraries of linear algebra in this process, looked for once: they come with NumPy."""
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Many small matrix products in one thread: they would wait for a second one on a busy machine."""
+    return _linear_algebra().limit(limits=1, user_api="blas")
 
 
 Floats = NDArray[np.floating[Any]]

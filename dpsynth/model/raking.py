@@ -29,6 +29,7 @@ import numpy as np
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Observation, PublicCounts, PublicMarginal, PublicMarginals
 from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
+from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
 from dpsynth.model.rounding import Codes, permuted, position_of
 from dpsynth.model.sampling import sample
@@ -64,15 +65,37 @@ def public_counts(
 
 
 def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField:
-    """The nearest model with the public marginals; its tree has a clique around the columns of each."""
-    beliefs = list(model.beliefs)
-    for _ in range(_ROUNDS if known.marginals else 0):
-        farthest = 0.0
-        for marginal in known.marginals:
-            farthest = max(farthest, _set(model, beliefs, marginal))
+    """The nearest model with the public marginals; its tree has a clique around the columns of each.
+
+    A round walks through the tree, depth first, and back to its root. Each step passes changes on over one
+    edge, so the beliefs are right where the walk is, and everywhere after the last round.
+    """
+    tree, beliefs = model.tree, list(model.beliefs)
+    homes: dict[int | None, list[PublicMarginal]] = {}
+    for marginal in known.marginals:
+        homes.setdefault(tree.home(marginal.clique), []).append(marginal)
+
+    def back(to: int) -> None:
+        while path[-1].child != to:
+            edge = path.pop()
+            _pass_on(tree, beliefs, edge, edge.child, edge.parent)
+
+    def set_all(home: int) -> float:
+        return max((_set(model, beliefs, home, marginal) for marginal in homes.get(home, ())), default=0.0)
+
+    for _ in range(_ROUNDS if homes else 0):
+        farthest, path = set_all(0), [Edge(0, 0, ())]
+        for edge in tree.edges:
+            back(edge.parent)
+            _pass_on(tree, beliefs, edge, edge.parent, edge.child)
+            farthest = max(farthest, set_all(edge.child))
+            path.append(edge)
+        back(0)
         if farthest <= _CLOSE:
             break
-    return MarkovRandomField(model.tree, tuple(beliefs), model.total)
+    for edge in tree.edges if homes else ():
+        _pass_on(tree, beliefs, edge, edge.parent, edge.child)
+    return MarkovRandomField(tree, tuple(beliefs), model.total)
 
 
 def row_counts(counted: Iterable[Observation], model: MarkovRandomField, rows: float) -> dict[Clique, Array]:
@@ -164,30 +187,22 @@ def counts_of_rows(
     return found
 
 
-def _set(model: MarkovRandomField, beliefs: list[Array], marginal: PublicMarginal) -> float:
-    """Largest error of a marginal's shares, before it is set and the change passed on along the tree."""
-    tree = model.tree
-    home = tree.home(marginal.clique)
-    assert home is not None
-    clique = tree.cliques[home]
+def _set(model: MarkovRandomField, beliefs: list[Array], home: int, marginal: PublicMarginal) -> float:
+    """Largest error of a marginal's shares, before it is set in a clique around its columns."""
+    clique = model.tree.cliques[home]
     now = sum_to(beliefs[home].astype(np.float64), clique, marginal.clique) / model.total
     off = float(np.abs(now - marginal.shares).max())
     ratio = np.divide(marginal.shares, now, out=np.ones_like(now), where=now > 0)
     order = tuple(c for c in clique if c in marginal.clique)
     beliefs[home] = beliefs[home] * spread(sum_to(ratio, marginal.clique, order), order, clique)
-    linked: list[list[tuple[int, Clique]]] = [[] for _ in tree.cliques]
-    for edge in tree.edges:
-        linked[edge.child].append((edge.parent, edge.separator))
-        linked[edge.parent].append((edge.child, edge.separator))
-    waiting = [(home, other, separator) for other, separator in linked[home]]
-    while waiting:
-        source, at, separator = waiting.pop()
-        new = sum_in_order(beliefs[source], tree.cliques[source], separator)
-        old = sum_in_order(beliefs[at], tree.cliques[at], separator)
-        change = np.divide(new, old, out=np.zeros_like(new), where=old > 0)
-        beliefs[at] = beliefs[at] * spread(change, separator, tree.cliques[at])
-        waiting += [(at, other, s) for other, s in linked[at] if other != source]
     return off
+
+
+def _pass_on(tree: JunctionTree, beliefs: list[Array], edge: Edge, source: int, to: int) -> None:
+    """Give one end of an edge the sums that the other end has over their shared columns."""
+    new, old = (sum_in_order(beliefs[i], tree.cliques[i], edge.separator) for i in (source, to))
+    change = np.divide(new, old, out=np.zeros_like(new), where=old > 0)
+    beliefs[to] = beliefs[to] * spread(change, edge.separator, tree.cliques[to])
 
 
 def whole_counts(known: PublicMarginals, rows: int, rng: np.random.Generator) -> tuple[Codes, ...]:
