@@ -68,7 +68,6 @@ def in_halves(length: int, cells: int, work: Callable[[slice], object]) -> None:
 
 @cache
 def _linear_algebra() -> ThreadpoolController:
-    """The libraries of linear algebra in this process, looked for once: they come with NumPy."""
     return ThreadpoolController()
 
 

@@ -65,11 +65,9 @@ def public_counts(
 
 
 def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField:
-    """The nearest model with the public marginals; its tree has a clique around the columns of each.
-
-    A round walks through the tree, depth first, and back to its root. Each step passes changes on over one
-    edge, so the beliefs are right where the walk is, and everywhere after the last round.
-    """
+    """The nearest model with the public marginals; its tree has a clique around the columns of each."""
+    # A round walks through the tree, depth first, and back to its root. Each step passes changes on over one
+    # edge, so the beliefs are right where the walk is, and everywhere after the last round.
     tree, beliefs = model.tree, list(model.beliefs)
     homes: dict[int | None, list[PublicMarginal]] = {}
     for marginal in known.marginals:
@@ -95,7 +93,7 @@ def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField
             break
     for edge in tree.edges if homes else ():
         _pass_on(tree, beliefs, edge, edge.parent, edge.child)
-    return MarkovRandomField(tree, tuple(beliefs), model.total)
+    return MarkovRandomField(model.tree, tuple(beliefs), model.total)
 
 
 def row_counts(counted: Iterable[Observation], model: MarkovRandomField, rows: float) -> dict[Clique, Array]:
@@ -199,7 +197,6 @@ def _set(model: MarkovRandomField, beliefs: list[Array], home: int, marginal: Pu
 
 
 def _pass_on(tree: JunctionTree, beliefs: list[Array], edge: Edge, source: int, to: int) -> None:
-    """Give one end of an edge the sums that the other end has over their shared columns."""
     new, old = (sum_in_order(beliefs[i], tree.cliques[i], edge.separator) for i in (source, to))
     change = np.divide(new, old, out=np.zeros_like(new), where=old > 0)
     beliefs[to] = beliefs[to] * spread(change, edge.separator, tree.cliques[to])

@@ -1,9 +1,9 @@
 """Samples of a model that are refined to targets: marginals of the model, and answers that it does not hold.
 
-All pairs of columns are targets, as far as their cells are not too many. The target of a set of columns that
-was measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's
-own marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled away
-from them by the other targets. A target weighs as much as its error is small.
+The target of a set of columns that was measured is its denoised answer, whether or not the tree holds it.
+That of any other pair of the tree is the model's own marginal, which a draw would miss; where nothing was
+measured outside of the tree, all pairs have such a target, as far as their cells are not too many. Beside
+better answers it would hold a table back. A target weighs as much as its error is small.
 
 Invariant: post-processing of a model and of answers; columns that are held fixed, and cells that are
 forbidden, are as in the drawn table.
@@ -85,7 +85,8 @@ class Wanted:
         columns = [c for c in domain.columns if c not in values_of.values()]
         known: dict[Clique, Denoised] = {c: p for c, p in (inside or {}).items() if len(c) == 2}
         asked = list(dict.fromkeys((*known, *(m.clique for m in beside))))
-        pairs = _within(domain, combinations(columns, 2), asked)
+        held = [p for p in combinations(columns, 2) if not beside or model.tree.home(p) is not None]
+        pairs = _within(domain, held, asked)
         counts: dict[Clique, Array] = {}
         variances: dict[Clique, float] = {}
         for clique, distance in (distances or {}).items():
