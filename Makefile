@@ -1,4 +1,4 @@
-# Two commands on a fresh machine with Python 3.11+, git and make:
+# Two commands on a fresh machine with Python 3.11.4+, git and make:
 #   make demo    the environment from the lock file, then a release of a real table
 #   make test    the quick tests
 PYTHON ?= python3
@@ -44,7 +44,7 @@ env: $(READY)
 # uv comes from the lock file too. Where it can't reach the index that pip is set up for, pip does its work; the lock
 # file holds all that is needed, and pip, left to look for more, would take newer versions for unpinned ones.
 $(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpsynth needs Python 3.11 or newer, and $(PYTHON) is %d.%d. Say which one to use: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4) and "dpsynth needs Python 3.11.4 or newer, and $(PYTHON) is %d.%d.%d. Say which one to use: make PYTHON=python3.12 ..." % sys.version_info[:3])'
 	$(PYTHON) -m venv --clear $(VENV)
 	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements.lock > $(VENV)/uv.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
