@@ -73,7 +73,7 @@ def main() -> None:
                     "columns": columns,
                     "verification": {"epsilon": 100, "question": epsilon},
                 }
-                spec = from_mapping(config_of(values, text))
+                spec = from_mapping(config_of(from_mapping(values), values, text))
                 for _ in range(chosen.runs):
                     made = dpsynth.release(spec, outputs=Path(folder, "out"), tell=lambda _: None)
                     wrong: dict[str, list[bool]] = defaultdict(list)
