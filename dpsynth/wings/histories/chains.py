@@ -49,7 +49,7 @@ _TURNS = 20
 _EXACT = 30.0
 _TOLERANCE = 0.03
 _SCALE = 1000
-_SURE = 2.0
+_SURE, _TOLD = 2.0, 3.5
 _PULLS, _PACE = 60, 0.5
 _AT_ONCE = 1 << 15
 
@@ -271,12 +271,13 @@ def chained(
     closed = _falls(own.sizes[order])
     known: dict[Clique, Denoised] = {}
     for m in history:
-        guess = _expected(m, expansion)
-        known[m.clique] = denoised(m.values, m.variance, guess)
-        if m.clique[0] == order and not np.diagonal(guess)[: expansion.values.get(order)].any():
-            # No two rows of a unit seem to have one place.
-            held = np.arange(expansion.values.get(order, own.sizes[order]) if order not in names else 0)
-            closed[held, held] = True
+        known[m.clique] = denoised(m.values, m.variance, _expected(m, expansion))
+        if m.clique[0] == order:
+            same = np.diagonal(m.values)[: expansion.values.get(order)]
+            if same.sum() <= _TOLD * sqrt(m.variance * len(same)):
+                # No two rows of a unit are told to have one place.
+                held = np.arange(expansion.values.get(order, own.sizes[order]) if order not in names else 0)
+                closed[held, held] = True
     zeros: dict[Clique, NDArray[np.bool_]] = {(order, row_before(order)): closed}
     units = np.maximum(lengths, _LEAST)
     counts: list[Observation] = [_counts((c,), singles[c], _EXACT) for c in own.columns]
