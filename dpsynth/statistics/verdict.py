@@ -473,7 +473,8 @@ class _Look:
         apart = float(np.abs(self.table - self.noisy).sum()) / twice
         explained = _MEAN * self.stddev * cells / twice + cells / (2 * max(self.drawn, 1))
         chance = _SURE * self.stddev * sqrt(cells * (1 - _MEAN**2)) / twice
-        return apart - explained if apart > explained + chance else 0.0
+        # Few rows by one noisy answer may have many in the counts of another one.
+        return min(apart - explained, 1.0) if apart > explained + chance else 0.0
 
     @property
     def alone(self) -> bool:

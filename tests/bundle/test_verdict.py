@@ -67,6 +67,12 @@ def test_a_column_that_the_table_bends_beyond_noise_contradicts_its_counts():
     assert slightly.verdict == "with care" and "beyond what noise explains" in slightly.why
 
 
+def test_no_more_than_all_rows_are_elsewhere_where_few_rows_have_many_in_a_columns_counts():
+    one, noisy, table = column("a", 3), np.array([900.0, 700.0, 400.0]), np.array([1.0, 1.0, 1.0])
+    (found,) = Judged((one,), {"a": (noisy, 20.0)}, {"a": table}, 3, 3, Basis(())).verdict().columns
+    assert found.beyond_noise == 1 and found.verdict == "don't use" and "100 % of its rows" in found.why
+
+
 def test_a_column_of_noise_alone_is_not_to_be_used_and_says_so():
     shares = [*np.full(30, 0.01 / 30), 0.99]
     found = judged(shares, 60.0, np.random.default_rng(3), missing=True)
