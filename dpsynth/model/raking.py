@@ -69,7 +69,7 @@ def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField
     # A round walks through the tree, depth first, and back to its root. Each step passes changes on over one
     # edge, so the beliefs are right where the walk is, and everywhere after the last round.
     tree, beliefs = model.tree, list(model.beliefs)
-    homes: dict[int | None, list[PublicMarginal]] = {}
+    walk, homes = _depth_first(tree), dict[int | None, list[PublicMarginal]]()
     for marginal in known.marginals:
         homes.setdefault(tree.home(marginal.clique), []).append(marginal)
 
@@ -83,7 +83,7 @@ def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField
 
     for _ in range(_ROUNDS if homes else 0):
         farthest, path = set_all(0), [Edge(0, 0, ())]
-        for edge in tree.edges:
+        for edge in walk:
             back(edge.parent)
             _pass_on(tree, beliefs, edge, edge.parent, edge.child)
             farthest = max(farthest, set_all(edge.child))
@@ -94,6 +94,18 @@ def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField
     for edge in tree.edges if homes else ():
         _pass_on(tree, beliefs, edge, edge.parent, edge.child)
     return MarkovRandomField(model.tree, tuple(beliefs), model.total)
+
+
+def _depth_first(tree: JunctionTree) -> list[Edge]:
+    """The edges in the order of a walk, depth first; those of an expanded model are in another one."""
+    below: dict[int, list[Edge]] = {}
+    for edge in reversed(tree.edges):
+        below.setdefault(edge.parent, []).append(edge)
+    found, waiting = list[Edge](), below.get(0, [])
+    while waiting:
+        found.append(edge := waiting.pop())
+        waiting += below.get(edge.child, [])
+    return found
 
 
 def row_counts(counted: Iterable[Observation], model: MarkovRandomField, rows: float) -> dict[Clique, Array]:

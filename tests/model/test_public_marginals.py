@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement, PublicMarginal, PublicMarginals
-from dpsynth.model import estimate, public_counts, raked, raked_rows, sample
+from dpsynth.model import Expansion, estimate, public_counts, raked, raked_rows, sample
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 ROWS = 1000
@@ -83,6 +83,32 @@ def test_what_is_set_along_the_tree_leaves_a_model_that_agrees_with_itself(cliqu
             sides.append(model.beliefs[at].sum(axis=gone).transpose([left.index(c) for c in edge.separator]))
         assert np.allclose(*sides, atol=1e-5)
     assert all(belief.sum() == pytest.approx(ROWS) for belief in model.beliefs)
+
+
+@pytest.mark.parametrize("merged", ["a", "b", "c", "d"])
+def test_a_model_of_values_whose_groups_were_fitted_has_the_known_marginals(merged):
+    """The edges of an expanded model are in no order of a walk through its tree."""
+    groups = {c: np.arange(DOMAIN.sizes[c]) // 2 for c in "abcd" if c >= merged}
+    singles = tuple(Measurement((c,), counts((c,)), "gaussian", 30.0) for c in "abcd")
+    expansion = Expansion(DOMAIN, Compression(groups), singles)
+    coarse = [Measurement(c, _in_groups(c, groups), "gaussian", 30.0) for c in CHAIN]
+    model = expansion.model(estimate(expansion.coarse, [*expansion.sums, *coarse]).model)
+    known = public_marginals_of(*((c,) for c in "abcd"))
+    after = raked(model, known)
+    for column in "abcd":
+        assert np.abs(after.marginal((column,)) - counts((column,))).max() < 1e-5
+    for edge in after.tree.edges:
+        assert edge.parent < edge.child
+
+
+def _in_groups(clique, groups):
+    found = counts(clique)
+    for axis, c in enumerate(clique):
+        if c in groups:
+            found = np.stack(
+                [found.compress(groups[c] == g, axis).sum(axis) for g in range(groups[c].max() + 1)], axis
+            )
+    return found
 
 
 @pytest.mark.parametrize("cliques", CASES[:-1])
