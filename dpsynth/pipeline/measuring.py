@@ -521,18 +521,17 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
 
 def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:
     """The strategy's choices, measured: marginals over groups, or over values in columns without groups."""
+    persons: tuple[WeightedCounts, ...] = ()
+    door: WeighedDoor | None = None
     if stage.plan.weighs:
-        persons, door = weighed(
-            stage.curator, stage.plan.neighbours.max_rows, answers.rows, len(stage.domain.columns)
-        )
-        if door is not None:
-            history = _history(stage, answers, door, expansion)
-            found = _by_weights(inputs, stage, answers, expansion, persons, door)
-            return replace(found, history=history)
-        history = _history(stage, answers, stage.curator, expansion)
-        found = _by_rows(inputs, stage, answers, expansion)
-        return replace(found, by_weights=persons, history=history)
-    return _by_rows(inputs, stage, answers, expansion)
+        most, columns = stage.plan.neighbours.max_rows, len(stage.domain.columns)
+        persons, door = weighed(stage.curator, most, answers.rows, columns)
+    history = _history(stage, answers, door or stage.curator, expansion)
+    if door is not None:
+        found = _by_weights(inputs, stage, answers, expansion, persons, door)
+    else:
+        found = replace(_by_rows(inputs, stage, answers, expansion), by_weights=persons)
+    return replace(found, history=history)
 
 
 def _history(

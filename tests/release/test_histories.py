@@ -17,6 +17,7 @@ import dpsynth
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import Journal
 from dpsynth.errors import ConfigError, Interrupted
+from dpsynth.pipeline import measuring
 from dpsynth.pipeline.inputs import inputs_of
 
 BOUND = 4
@@ -251,6 +252,14 @@ def test_a_bound_that_is_found_bounds_the_rows_of_persons(tmp_path):
     done = released(tmp_path, spec_of(tmp_path, privacy={"unit": unit}))
     found = int(done.guarantee.unit.rsplit(" ", 1)[1])
     assert 1 < found <= 8 and done.synthetic.groupby("who").size().max() <= found
+
+
+def test_a_bound_that_is_found_to_be_one_leaves_persons_of_one_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "contribution_bound", lambda *_: 1)
+    unit = {"column": "who", "max_rows": "private", "at_most": 8, "history": {"order_by": "year"}}
+    done = released(tmp_path, spec_of(tmp_path, privacy={"unit": unit}))
+    assert done.guarantee.unit.endswith("at most 1") and not done.synthetic.who.duplicated().any()
+    assert done.exam.links.number == len(COLUMNS) - 1 and 2.9 < done.guarantee.epsilon <= 3
 
 
 def test_rules_hold_in_histories_and_values_in_bins_stay_in_order(tmp_path):
