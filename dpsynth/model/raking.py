@@ -186,15 +186,24 @@ def counts_of_rows(
     for clique, values in counts.items():
         before, after = of_weights[clique], of_all_rows[clique]
         ratio = np.divide(after, before, out=np.ones_like(after), where=before > 0)
-        cells = values * ratio
-        for _ in range(_ROUNDS_OF_PAIRS):
-            for axis in range(cells.ndim):
-                gone = tuple(i for i in range(cells.ndim) if i != axis)
-                sums = cells.sum(axis=gone, keepdims=True)
-                wanted = after.sum(axis=gone, keepdims=True)
-                cells = cells * np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
-        found[clique] = cells
+        axes = range(after.ndim)
+        others = [tuple(i for i in axes if i != axis) for axis in axes]
+        wanted = {gone: after.sum(axis=gone, keepdims=True) for gone in others}
+        found[clique] = raked_counts(values * ratio, wanted, _ROUNDS_OF_PAIRS)
     return found
+
+
+def raked_counts(counts: Array, wanted: Mapping[tuple[int, ...], Array], rounds: int) -> Array:
+    """Counts with other sums, by rounds of iterative proportional fitting.
+
+    Args:
+        wanted: sums by the axes that they are over, which have a length of 1 in them.
+    """
+    for _ in range(rounds):
+        for gone, target in wanted.items():
+            sums = counts.sum(axis=gone, keepdims=True)
+            counts = counts * np.divide(target, sums, out=np.zeros_like(sums), where=sums > 0)
+    return counts
 
 
 def _set(model: MarkovRandomField, beliefs: list[Array], home: int, marginal: PublicMarginal) -> float:
@@ -376,8 +385,4 @@ class RakedEstimates:
             target = self.pairs[pair] if pair in self.pairs else counts.sum(axis=gone)
             scaled = target * (total / max(float(target.sum()), 1e-300))
             wanted[gone] = np.expand_dims(scaled, gone) if gone else scaled
-        for _ in range(_ROUNDS_OF_PAIRS if len(wanted) > 1 else 1):
-            for gone, target in wanted.items():
-                sums = counts.sum(axis=gone, keepdims=True)
-                counts = counts * (target / np.where(sums > 0, sums, 1.0))
-        return counts
+        return raked_counts(counts, wanted, _ROUNDS_OF_PAIRS if len(wanted) > 1 else 1)

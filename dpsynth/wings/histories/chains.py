@@ -31,6 +31,7 @@ from dpsynth.model.estimation import FitOptions, estimate
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
+from dpsynth.model.raking import raked_counts
 from dpsynth.model.rounding import Codes, permuted
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import Member, load, opened, require, save, save_arrays
@@ -109,8 +110,8 @@ class Chain:
             given = {link: earlier[c][:going] for c, link in self.links.items()}
             given[self.place] = self._next(earlier[self.place][:going], lengths[:going] - turn - 1, rng)
             found = self._sampled(given, going, rng)
-            for column, weights in self.values.items():
-                found[column] = self._value(column, found[column], earlier[column][:going], weights, rng)
+            for column in self.values:
+                found[column] = self._value(column, found, earlier[column][:going], rng)
             earlier = found
             parts.append({c: earlier[c] for c in own} | {"": numbers[:going]})
         whole = {c: np.concatenate([part[c] for part in parts]) for c in parts[0]}
@@ -132,25 +133,17 @@ class Chain:
         return {c: np.concatenate([part[c] for part in parts]) for c in parts[0]}
 
     def _value(
-        self, column: str, drawn: Codes, before: Codes, weights: Array, rng: np.random.Generator
+        self, column: str, found: Mapping[str, Codes], before: Codes, rng: np.random.Generator
     ) -> Codes:
-        """Values in the groups of those drawn, given the values of the rows before."""
-        found = np.empty(len(drawn), np.int64)
-        group = self._group(column)
+        """Values in the groups of those that are found, given the values of the rows before."""
+        home = self.model.tree.home((column,))
+        assert home is not None
+        groups, held = found[self.model.tree.cliques[home][0]], self.model.beliefs[home] > 0
+        drawn = found[column].copy()
         for start in range(0, len(drawn), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
-            inside = group[None, :] == group[drawn[some]][:, None]
-            ends = np.cumsum(weights[before[some]] * inside, axis=1)
-            at = rng.random(len(ends)) * ends[:, -1]
-            chosen = np.minimum((ends <= at[:, None]).sum(axis=1), len(group) - 1)
-            found[some] = np.where(ends[:, -1] > 0, chosen, drawn[some])
-        return found
-
-    def _group(self, column: str) -> Codes:
-        """The group of each value of a column that stands in groups."""
-        tree = self.model.tree
-        home = next(i for i, clique in enumerate(tree.cliques) if len(clique) == 2 and clique[1] == column)
-        return np.asarray(self.model.beliefs[home].argmax(axis=0), np.int64)
+            drawn[some] = _picked(self.values[column][before[some]] * held[groups[some]], drawn[some], rng)
+        return drawn
 
     def _places(self, column: str) -> int:
         return self.model.tree.domain.sizes[column]
@@ -169,12 +162,17 @@ class Chain:
     def _next(self, before: Codes, still: Codes, rng: np.random.Generator) -> Codes:
         """The places in the order of some rows, given those of the rows before and the rows still to come."""
         reach = _reached(self.ways, int(still.max(initial=0)))
-        ends = np.cumsum(self.ways[before] * (reach[still] + _LEAST), axis=1)
-        at = rng.random(len(before)) * ends[:, -1]
-        found = np.minimum((ends <= at[:, None]).sum(axis=1), ends.shape[1] - 1)
         # At the end of the ways, a row stays where the one before was.
-        stay = np.minimum(before, ends.shape[1] - 1)
-        return np.asarray(np.where(ends[:, -1] > 0, found, stay), np.int64)
+        stay = np.minimum(before, self.ways.shape[1] - 1)
+        return _picked(self.ways[before] * (reach[still] + _LEAST), stay, rng)
+
+
+def _picked(weights: Array, otherwise: Codes, rng: np.random.Generator) -> Codes:
+    """A place by the weights of each line, int64[lines]; of a line of nothing, what it is otherwise."""
+    ends = np.cumsum(weights, axis=1)
+    at = rng.random(len(ends)) * ends[:, -1]
+    found = np.minimum((ends <= at[:, None]).sum(axis=1), ends.shape[1] - 1)
+    return np.asarray(np.where(ends[:, -1] > 0, found, otherwise), np.int64)
 
 
 def _reached(ways: Array, most: int) -> Array:
@@ -265,18 +263,16 @@ def chained(
         lengths: float64[most rows], the number of units with 1, 2, ... rows.
     """
     own, names = expansion.coarse, expansion.names
-    places = {row_before(c): size + 1 for c, size in own.sizes.items()}
-    domain = Domain({**own.sizes, **places})
+    domain = own.with_rows_before
     singles = {c: rows.marginal((names.get(c, c),)) for c in own.columns}
     closed = _falls(own.sizes[order])
     known: dict[Clique, Denoised] = {}
     for m in history:
         known[m.clique] = denoised(m.values, m.variance, _expected(m, expansion))
-        if m.clique[0] == order:
-            same = np.diagonal(m.values)[: expansion.values.get(order)]
-            if same.sum() <= _TOLD * sqrt(m.variance * len(same)):
+        if m.clique[0] == order and order not in names:
+            held = np.arange(expansion.values.get(order, own.sizes[order]))
+            if m.values[held, held].sum() <= _TOLD * sqrt(m.variance * len(held)):
                 # No two rows of a unit are told to have one place.
-                held = np.arange(expansion.values.get(order, own.sizes[order]) if order not in names else 0)
                 closed[held, held] = True
     zeros: dict[Clique, NDArray[np.bool_]] = {(order, row_before(order)): closed}
     units = np.maximum(lengths, _LEAST)
@@ -285,21 +281,22 @@ def chained(
     ends: dict[str, Array] = {}
     values: dict[str, Array] = {}
     for (c, link), posterior in known.items():
-        likely = np.maximum(posterior.mean, 0.0)
+        likely = posterior.mean
         if c in names and len(likely) == expansion.domain.sizes[c]:
-            likely = _raked(likely, {})
+            likely = _with_a_little(likely)
             by_value = _drawn_to(likely.T, rows.marginal((c,)), units, ahead=False)
             values[c] = _within(by_value, expansion.compression.groups[c])
             likely = _in_groups(likely, expansion.compression.groups[c])
-        likely = _raked(likely, {})
-        shares = np.where(zeros.get((c, link), False), 0.0, likely).T
+        shares = np.where(zeros.get((c, link), False), 0.0, _with_a_little(likely)).T
         ways[c] = _drawn_to(shares, singles[c], units, ahead=c == order)
         found = _stepped(ways[c], units, ahead=c == order)
         found *= rows.total / max(float(found.sum()), _LEAST)
         ends[c] = found.sum(axis=1)
         counts.append(_counts((c, link), found.T, sqrt(posterior.variance)))
     for m in together:
-        here = _raked(m.values.astype(np.float64), {i: singles[c] for i, c in enumerate(m.clique)})
+        here = _raked(
+            _with_a_little(m.values.astype(np.float64)), {i: singles[c] for i, c in enumerate(m.clique)}
+        )
         earlier = _before(here, [ends[c] for c in m.clique])
         both = [
             _counts(m.clique, here, m.stddev),
@@ -309,7 +306,7 @@ def chained(
             counts += both
             zeros[both[1].clique] = _half_a_row(earlier.shape)
     fit = estimate(domain, counts, FitOptions(tolerance=_TOLERANCE), total=rows.total * _SCALE, zeros=zeros)
-    whole = replace(expansion, domain=Domain({**expansion.domain.sizes, **places}))
+    whole = replace(expansion, domain=Domain({**domain.sizes, **expansion.domain.sizes}))
     before_of = {names.get(c, c): row_before(c) for c in own.columns}
     # Groups are spread over their values by numbers of rows.
     of_groups = replace(
@@ -325,20 +322,19 @@ def _counts(clique: Clique, counts: Array, deviation: float) -> Observation:
     return DenoisedCounts(clique, values, "gaussian", max(deviation, 1.0) * _SCALE)
 
 
-def _raked(counts: Array, sums: Mapping[int, Array], little: float = _LITTLE) -> Array:
-    """Counts, not negative, with the sums of some axes: iterative proportional fitting.
+def _with_a_little(counts: Array) -> Array:
+    """Counts, not negative, with a little of independent columns: none may be nothing by chance."""
+    found = np.maximum(counts, 0.0)
+    return found + _LITTLE * independent(found)
 
-    What has no rows has a little of independent columns, so that others may have some.
-    """
-    found = np.maximum(np.asarray(counts, np.float64), 0.0)
-    found = found + little * independent(found)
-    for _ in range(_TURNS):
-        for axis, wanted in sums.items():
-            others = tuple(i for i in range(found.ndim) if i != axis)
-            held = found.sum(axis=others, keepdims=True)
-            shape = [-1 if i == axis else 1 for i in range(found.ndim)]
-            found = found * np.divide(wanted.reshape(shape), held, where=held > 0, out=np.zeros(held.shape))
-    return found
+
+def _raked(counts: Array, sums: Mapping[int, Array]) -> Array:
+    """Counts with the sums of some axes."""
+    wanted = {}
+    for axis, own in sums.items():
+        others = tuple(i for i in range(counts.ndim) if i != axis)
+        wanted[others] = np.expand_dims(own, others)
+    return raked_counts(counts, wanted, _TURNS)
 
 
 def _expected(answer: Observation, expansion: Expansion) -> Array:
@@ -363,13 +359,14 @@ def _expected(answer: Observation, expansion: Expansion) -> Array:
     held = np.where(held > _SURE * np.sqrt(answer.variance * number), held, 0.0)
     usual = np.bincount(steps.ravel(), alike.ravel())
     ratio = np.divide(held, usual, where=usual > 0, out=np.zeros(len(usual)))
-    total = max(float(answer.values.sum()), 1.0)
     found = alike * ratio[steps]
-    own, earlier = (np.maximum(answer.values.sum(axis=axis), 0).astype(np.float64) for axis in (1, 0))
-    sums = {
-        axis: counts * (total / max(float(counts.sum()), _LEAST)) for axis, counts in ((0, own), (1, earlier))
-    }
-    return _raked(found, sums, little=0.0) if found.any() else alike
+    if not found.any():
+        return alike
+    total = max(float(answer.values.sum()), 1.0)
+    sums = [np.maximum(answer.values.sum(axis=1 - axis), 0).astype(np.float64) for axis in (0, 1)]
+    return _raked(
+        found, {axis: own * (total / max(float(own.sum()), _LEAST)) for axis, own in enumerate(sums)}
+    )
 
 
 def _in_groups(counts: Array, groups: NDArray[np.integer]) -> Array:
@@ -399,12 +396,12 @@ def _falls(size: int) -> NDArray[np.bool_]:
 
 
 def _before(counts: Array, ends: Sequence[Array]) -> Array:
-    """What counts of rows say of rows that have one after them, as each column's counts of these are known.
+    """Counts of the rows before, with each column's own: like those of rows that don't end a unit.
 
     Args:
         ends: float64[places + 1] of each axis, counts of the row before; the last is no row.
     """
-    found = _raked(counts, {axis: own[:-1] for axis, own in enumerate(ends)})
+    found = _raked(_with_a_little(counts), {axis: own[:-1] for axis, own in enumerate(ends)})
     whole = np.zeros([size + 1 for size in counts.shape])
     whole[tuple(slice(-1) for _ in counts.shape)] = found
     whole[(-1,) * counts.ndim] = np.mean([own[-1] for own in ends])
