@@ -94,10 +94,11 @@ class StatedVerdict(Part):
     pairs: tuple[Judgement, ...]
     rows: str = Field("", description="A sentence if counts of rows are much too low; otherwise empty.")
     criteria: tuple[Criterion, ...] = Field((), description="The acceptance criteria that were declared.")
+    links: str = Field("", description="A sentence on how rows follow each other; empty where none does.")
 
     @property
     def verdict(self) -> Verdict:
-        return Verdict(self.columns, self.pairs, self.rows, self.criteria)
+        return Verdict(self.columns, self.pairs, self.rows, self.criteria, self.links)
 
 
 class Limited(Part):
@@ -424,6 +425,7 @@ class Manifest(Part):
                 "pairs": verdict.pairs,
                 "rows": verdict.rows,
                 "criteria": verdict.criteria,
+                **({"links": verdict.links} if verdict.links else {}),
             },
             "contribution_bounding": None if cut is None else cut.to_json(),
             "guarantee": {
