@@ -24,22 +24,12 @@ from statistics import fmean
 
 import numpy as np
 import pandas as pd
+from bins import TABLES
 from numpy.typing import NDArray
 
 import dpsynth
 
-NUMBERS: dict[str, tuple[int, int, int]] = {
-    "year": (68, 88, 0),
-    "birth_yr": (40, 55, 0),
-    "age": (14, 46, 0),
-    "grade": (0, 18, 0),
-    "ttl_exp": (0, 30, 2),
-    "tenure": (0, 26, 2),
-    "hours": (1, 168, 0),
-    "wks_work": (0, 104, 0),
-    "ln_wage": (0, 6, 2),
-}
-WORDS = ("race", "msp", "collgrad", "south", "union")
+NUMBERS, WORDS = TABLES["nlswork"].numbers, TABLES["nlswork"].texts
 COLUMNS = (*NUMBERS, *WORDS)
 LAGS = (1, 2, 5)
 BINS = 10
