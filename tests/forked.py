@@ -51,7 +51,7 @@ def _end_group(leader: int) -> None:
 
 
 def printed_by(program: str, seeds: Iterable[str]) -> list[str]:
-    """What a program in Python prints in processes of its own, each with another seed of hashes."""
+    """The output of a program in Python, in processes of its own, each with another seed of hashes."""
     return [
         subprocess.run(
             [sys.executable, "-c", program],

@@ -59,7 +59,7 @@ def asked(name: str, dataset: str, occasion: str | None, epsilon: Fraction = Fra
 
 
 def outcome(job: Job, number: int, racer: int) -> str:
-    """What the ledger says to one process in one round."""
+    """The word of the ledger to one process in one round."""
     alone = job["contest"] == "budget"
     occasion = None if alone else f"month {number}"
     dataset = f"table {number}" if alone else "people"

@@ -380,7 +380,7 @@ class Governed:
         return f"the ledger would refuse this release: {self._missing(problems)}"
 
     def _missing(self, problems: Mapping[str, str | None]) -> str:
-        """What is missing of all requests about a release, after a colon."""
+        """The facts lacking in all requests about a release, after a colon."""
         assert self.policy is not None
         start = (
             f"its policy asks for {self.policy.approvals:,} "

@@ -178,22 +178,25 @@ def _nonce(number: int, *, last: bool) -> bytes:
     return number.to_bytes(11, "big") + bytes([last])
 
 
+def _pieces(file: IO[bytes], size: int) -> Iterator[tuple[bytes, bytes]]:
+    """The pieces of a file, each after its nonce."""
+    number, piece = 0, file.read(size)
+    while piece:
+        after = file.read(size)
+        yield _nonce(number, last=not after), piece
+        number, piece = number + 1, after
+
+
 def _encrypted(plain: IO[bytes], key: bytes, about: bytes) -> Iterator[bytes]:
     """The pieces of a file, encrypted."""
-    cipher, number, piece = ChaCha20Poly1305(key), 0, plain.read(PIECE)
-    while piece:
-        after = plain.read(PIECE)
-        yield cipher.encrypt(_nonce(number, last=not after), piece.ljust(PIECE, b"\0"), about)
-        number, piece = number + 1, after
+    cipher = ChaCha20Poly1305(key)
+    return (cipher.encrypt(nonce, piece.ljust(PIECE, b"\0"), about) for nonce, piece in _pieces(plain, PIECE))
 
 
 def _decrypted(sealed: IO[bytes], key: bytes, about: bytes) -> Iterator[bytes]:
     """The pieces of a file that ``_encrypted`` made; InvalidTag or ValueError if any was changed."""
-    cipher, number, piece = ChaCha20Poly1305(key), 0, sealed.read(PIECE + _TAG)
-    while piece:
-        after = sealed.read(PIECE + _TAG)
-        yield cipher.decrypt(_nonce(number, last=not after), piece, about)
-        number, piece = number + 1, after
+    cipher = ChaCha20Poly1305(key)
+    return (cipher.decrypt(nonce, piece, about) for nonce, piece in _pieces(sealed, PIECE + _TAG))
 
 
 def _decrypt(folder: Path, found: Sealed, into: Path) -> None:

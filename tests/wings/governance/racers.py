@@ -15,7 +15,7 @@ from tests.wings.governance.boards import wanted
 
 
 def outcome(job: Job, number: int, racer: int) -> str:
-    """What the ledger says to one process in one round."""
+    """The word of the ledger to one process in one round."""
     asked = wanted(f"r{number}-{racer}")
     if job["contest"] == "questions":
         asked = replace(asked, release="people-questions", allowance=Fraction(1, 4))

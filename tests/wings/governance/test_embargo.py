@@ -58,6 +58,12 @@ class Office:
         assert done.code == 0 and "is sealed until 2093-12-24 08:00 UTC" in done.err, done
         return Path(done.out.splitlines()[-1])
 
+    def sealed_later(self) -> tuple[Path, Contents]:
+        """The folder of a sealed release, and the files that it holds."""
+        name, files = self.unsealed()
+        run(dpsynth.load("config.yaml"), Request(resume=name))
+        return Path("outputs/people", name), files
+
     def unsealed(self) -> tuple[str, Contents]:
         """A release that is stopped before it is published: its id, and the files that it will have."""
         with stopped_at(Step.PUBLISH, KeyboardInterrupt()), pytest.raises(Interrupted):
@@ -79,9 +85,7 @@ def contents(folder: Path, *names: str) -> Contents:
 
 
 def test_nothing_of_a_bundle_can_be_read_before_its_instant(office: Office) -> None:
-    name, files = office.unsealed()
-    run(dpsynth.load("config.yaml"), Request(resume=name))
-    folder = Path("outputs/people", name)
+    folder, files = office.sealed_later()
     assert {p.name for p in folder.iterdir()} == {"private", "sealed"}
     assert (folder / "private").stat().st_mode & 0o077 == 0
     left = {p: p.read_bytes() for p in Path("outputs").rglob("*") if p.is_file() and "private" not in p.parts}
@@ -103,7 +107,9 @@ def test_nothing_of_a_bundle_can_be_read_before_its_instant(office: Office) -> N
         ("review", folder, "--config", "config.yaml"),
     ):
         done = office.run(*words)
-        assert done.code == 1 and f"Release {name} is sealed until 2093-12-24 08:00 UTC" in done.err, done
+        assert done.code == 1 and f"Release {folder.name} is sealed until 2093-12-24 08:00 UTC" in done.err, (
+            done
+        )
     for words in (("report", folder), ("manifest", folder)):
         assert office.run(*words).code == 2
     with pytest.raises(DpsynthError, match="is sealed until"):
@@ -111,9 +117,7 @@ def test_nothing_of_a_bundle_can_be_read_before_its_instant(office: Office) -> N
 
 
 def test_it_is_opened_once_as_it_was_finished_and_is_good(office: Office) -> None:
-    name, files = office.unsealed()
-    run(dpsynth.load("config.yaml"), Request(resume=name))
-    folder = Path("outputs/people", name)
+    folder, files = office.sealed_later()
     before = office.run.files
     office.clock(UNTIL - timedelta(seconds=1))
     done = office.run("publish", folder)
@@ -129,7 +133,7 @@ def test_it_is_opened_once_as_it_was_finished_and_is_good(office: Office) -> Non
     assert {p.name for p in folder.iterdir()} == {"private", "public"}
     assert not (folder / "private/embargo.key").exists()
     assert office.run("verify", folder).code == 0
-    assert name in Path("outputs/people/index.html").read_text()
+    assert folder.name in Path("outputs/people/index.html").read_text()
     # Whatever the clock says later, it stays open.
     opened = office.run.files
     office.clock(UNTIL - timedelta(days=400))
@@ -257,7 +261,7 @@ def test_a_seal_that_is_killed_at_any_moment_is_made_whole_or_not_at_all(
 
 
 def sealing_committed(partial: Path, final: Path) -> None:
-    """What comes after the seal."""
+    """The step after the seal."""
     from dpsynth.bundle import commit
 
     commit(partial, final)
@@ -266,9 +270,7 @@ def sealing_committed(partial: Path, final: Path) -> None:
 def test_an_opening_that_is_killed_at_any_moment_is_whole_or_not_begun_and_is_finished_later(
     office: Office, tmp_path: Path
 ) -> None:
-    name, files = office.unsealed()
-    run(dpsynth.load("config.yaml"), Request(resume=name))
-    folder = Path("outputs/people", name)
+    folder, files = office.sealed_later()
     office.clock(UNTIL)
 
     def look() -> None:
@@ -373,17 +375,15 @@ def test_what_was_changed_is_not_opened(
 def test_a_bundle_whose_key_is_lost_is_made_again_from_its_journal_as_is_said(
     office: Office, lost: str
 ) -> None:
-    name, files = office.unsealed()
-    run(dpsynth.load("config.yaml"), Request(resume=name))
-    folder = Path("outputs/people", name)
+    folder, files = office.sealed_later()
     (folder / lost).unlink()
-    partial = folder.parent / f".{name}.partial"
+    partial = folder.parent / f".{folder.name}.partial"
     office.clock(UNTIL)
     done = office.run("publish", folder)
     assert done.code == 1 and f"remove {folder}/sealed, rename {folder} to {partial}," in done.err
     shutil.rmtree(folder / "sealed")
     folder.rename(partial)
-    done = office.run("run", "config.yaml", "--plain", "--resume", name)
+    done = office.run("run", "config.yaml", "--plain", "--resume", folder.name)
     assert done.code == 0 and contents(folder, "public") == files, done
     assert len(Ledger("sqlite:///ledger.db").balances()[0].releases) == 1
 
