@@ -88,7 +88,11 @@ def test_what_needs_a_wing_says_so_in_a_paragraph(place: Path) -> None:
     asked = run(place, COMMAND, "run", "many.yaml", "--plain")
     assert asked.returncode == 2
     assert "engine.dask needs the wing cluster" in asked.stderr
-    assert "Traceback" not in asked.stderr
+    (place / "tree.yaml").write_text(CONFIG + "structure: mst\n")
+    planned = run(place, COMMAND, "plan", "tree.yaml")
+    assert planned.returncode == 2
+    assert "structure.method: mst needs the wing methods" in planned.stderr
+    assert "Traceback" not in asked.stderr + planned.stderr
     named = run(place, "import dpsynth; dpsynth.check")
     assert "has no attribute 'check'" in named.stderr
 

@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dpsynth.accounting.calibration import noise_variance
 from dpsynth.columns.column import Column, domain_of, group_labels
 from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.layout import Layout
@@ -237,6 +236,7 @@ def _measurement(described: Mapping[str, object], values: NDArray[np.int64]) -> 
     clique, noise, scale = described["columns"], described["noise"], described["scale"]
     if not isinstance(clique, list) or not isinstance(noise, str) or not isinstance(scale, float):
         raise ValueError("a measurement has columns, noise and a scale")
-    if not isfinite(scale) or (noise_variance(noise, scale) > 0) != (noise != "none"):
+    counts = EvidenceCounts(tuple(clique), values.reshape(_shape(described)), noise, scale)
+    if not isfinite(scale) or (counts.variance > 0) != (noise != "none"):
         raise ValueError("noise has a scale above 0")
-    return EvidenceCounts(tuple(clique), values.reshape(_shape(described)), noise, scale)
+    return counts

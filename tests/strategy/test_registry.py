@@ -8,7 +8,7 @@ import pytest
 from dpsynth.accounting.measures import GDP, PURE
 from dpsynth.config.json_schema import schema_text
 from dpsynth.config.structure import METHODS
-from dpsynth.strategy import strategy_of
+from dpsynth.strategy import OWN, strategy_of
 from dpsynth.testing import STRATEGIES
 from tests.guarantee import test_every_strategy_by_replay as replay
 
@@ -22,14 +22,17 @@ def method(request):
 
 
 def test_its_file_is_named_like_it_and_declares_its_strategy(method):
-    assert import_module(f"dpsynth.strategy.{method.name}").STRATEGY.name == method.name
+    room = "strategy" if method.name in OWN else "wings.methods"
+    assert import_module(f"dpsynth.{room}.{method.name}").STRATEGY.name == method.name
     assert strategy_of(method.name, CLIQUES if method.lists_cliques else ()).name == method.name
     assert (method.name in STRATEGIES) != method.lists_cliques
 
 
 def test_every_file_that_declares_a_strategy_is_a_method_of_the_config():
     """Planted: a file whose line was forgotten could not be named in any config."""
-    files = (REPOSITORY / "dpsynth" / "strategy").glob("*.py")
+    files = (
+        f for room in ("strategy", "wings/methods") for f in (REPOSITORY / "dpsynth" / room).glob("*.py")
+    )
     assert {f.stem for f in files if "STRATEGY: " in f.read_text() and f.stem != "__init__"} == set(METHODS)
 
 

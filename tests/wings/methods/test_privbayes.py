@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.columns.domain import Domain
-from dpsynth.strategy.privbayes import THETA, degree, families
 from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
+from dpsynth.wings.methods.privbayes import THETA, degree, families
 
 PRIVBAYES = STRATEGIES["privbayes"]
 

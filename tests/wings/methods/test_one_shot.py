@@ -10,8 +10,8 @@ import pytest
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
-from dpsynth.strategy.one_shot import MOST_ASKED, added_distance
 from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
+from dpsynth.wings.methods.one_shot import MOST_ASKED, added_distance
 from tests.thinned import some
 
 ONE_SHOT = STRATEGIES["one_shot"]

@@ -26,8 +26,9 @@ from dpsynth.columns.measurement import Measurement
 from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
 from dpsynth.strategy.allocation import importance, measure_all, penalty, whole_weights
-from dpsynth.strategy.candidates import Capacity, most_cells
+from dpsynth.strategy.candidates import most_cells
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
+from dpsynth.wings.methods.cliques import Capacity
 
 THETA = 4
 _MOST_FAMILIES = 30_000

@@ -33,8 +33,9 @@ from dpsynth.columns.workload import Workload
 from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
 from dpsynth.strategy.allocation import burden, importance, measure_all, penalty, whole_weights
-from dpsynth.strategy.candidates import Capacity, closure, most_cells
+from dpsynth.strategy.candidates import most_cells
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
+from dpsynth.wings.methods.cliques import Capacity, closure
 
 MOST_ASKED = 3000
 """Largest number of distances asked for; if triples would be more, only those of pairs are asked for."""

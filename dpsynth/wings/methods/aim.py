@@ -31,8 +31,9 @@ from dpsynth.model import Fit, Triangulation
 from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
 from dpsynth.strategy.allocation import penalty, whole_weights
-from dpsynth.strategy.candidates import closure, fitting, most_cells, overlap
+from dpsynth.strategy.candidates import most_cells
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
+from dpsynth.wings.methods.cliques import closure, fitting, overlap
 
 _ROUNDS_A_COLUMN: Mapping[float, int] = {0.5: 4, 1.0: 1}
 """Number of rounds for each column at the first price, by the measure's error power. In pure epsilon twice

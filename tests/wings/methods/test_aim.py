@@ -11,8 +11,8 @@ from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
-from dpsynth.strategy.aim import Run
 from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
+from dpsynth.wings.methods.aim import Run
 from tests.thinned import some
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2, "d": 4, "e": 2})
