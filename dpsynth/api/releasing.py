@@ -21,7 +21,7 @@ from dpsynth.config import Spec
 from dpsynth.config.privacy import USUAL_DELTA, Ledger
 from dpsynth.errors import ConfigError, DpsynthError, Paused, nearest
 from dpsynth.pipeline.beginning import DEFAULT_REQUEST, Request
-from dpsynth.pipeline.inputs import MemoryTable
+from dpsynth.pipeline.inputs import MemoryTable, MemoryTables
 from dpsynth.pipeline.release_run import Ending, unfinished_journal
 from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.spine import run
@@ -65,6 +65,7 @@ class Keys(TypedDict, total=False):
             of this table.
         ledger: the ledger's file, the address of its database, or its whole section.
         columns: a declaration for each column to use, by name.
+        tables: in place of columns, the sections of linked tables, by name.
         release: name of the release and of its folder; left out: the dataset's.
     """
 
@@ -74,6 +75,7 @@ class Keys(TypedDict, total=False):
     dataset: str
     ledger: str | Path | Mapping[str, object]
     columns: Columns
+    tables: Mapping[str, Mapping[str, object]]
     release: str
     privacy: Mapping[str, object]
     constraints: Sequence[str]
@@ -111,7 +113,7 @@ def spec_of(keys: Mapping[str, object], path: str | Path | None = None) -> Spec:
     privacy = values.get("privacy", {})
     if isinstance(privacy, Mapping):
         values["privacy"] = _with_delta(privacy)
-    if "columns" not in values:
+    if "columns" not in values and "tables" not in values:
         raise ConfigError(NO_COLUMNS)
     return Spec.from_dict(values if path is None else {"source": {"path": str(path)}, **values})
 
@@ -164,13 +166,15 @@ def note(sentence: str) -> None:
 
 
 def held(source: object) -> Spec | MemoryTable | Path:
-    """A spec, the path of a table, or a closed table in memory.
+    """A spec, the path of a table, or a closed table in memory, or several by name.
 
     Raises:
         SourceError: it is none of these.
     """
     if isinstance(source, Spec | MemoryTable):
         return source
+    if isinstance(source, Mapping):
+        return MemoryTables(source)
     return Path(source) if isinstance(source, str | Path) else MemoryTable(source)
 
 

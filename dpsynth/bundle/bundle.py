@@ -123,6 +123,8 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         _write_table(folder / exam.FILE, publication.exam.table)
         yield exam.FILE
     yield from _write_views(folder, publication)
+    if publication.database is not None:
+        yield from publication.database.write(folder)
     (folder / "statistics").mkdir()
     for statistic in publication.statistics:
         name = f"statistics/{statistic.name}.csv"

@@ -395,6 +395,10 @@ class Manifest(Part):
     exam: StatedExam | None
     statistics: tuple[Statistic, ...]
     views: StatedViews | None = None
+    tables: dict[str, Any] | None = Field(
+        None,
+        description="The linked tables that the rows stand for, and their keys; null of one table.",
+    )
     terms: str | None = Field(None, description="Terms of use for recipients.")
     minimum_set_size: Annotated[int, Field(ge=2)] | None
     maximum_set_overlap: Annotated[int, Field(ge=1)] | None = None
@@ -493,6 +497,7 @@ class Manifest(Part):
                 for statistic in publication.statistics
             ],
             "views": None if publication.views is None else publication.views.to_json(),
+            **({} if publication.database is None else {"tables": publication.database.to_json()}),
             "software": publication.versions,
             "files": {},
         }

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -107,6 +108,21 @@ class Views(Protocol):
 
     def files(self) -> Iterator[tuple[str, Mapping[str, Sequence[str] | pa.StringArray]]]:
         """Each file's name, with its columns."""
+        ...
+
+
+class Database(Protocol):
+    """Linked tables whose rows stand beside each other in the synthetic table."""
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """Sentences on what the tables are, and what of the private ones is left out."""
+        ...
+
+    def to_json(self) -> dict[str, object]: ...
+
+    def write(self, folder: Path) -> Iterator[str]:
+        """Write the tables, and yield the name of each file."""
         ...
 
 
@@ -227,6 +243,7 @@ class Publication:
     maximum_set_overlap: int | None = None
     terms: str | None = None
     views: Views | None = None
+    database: Database | None = None
     signed_by: str | None = None
     sampled: SampledUnits | None = None
     audience: BundleAudience | None = None

@@ -95,6 +95,25 @@ def references(expression: Expression) -> Iterator[str]:
             yield from references(operand)
 
 
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """A formula with other names of its columns, which are plain words.
+
+    >>> renamed("year(seen) >= `born in`", {"seen": "visit_1_seen", "born in": "born"})
+    'year(visit_1_seen) >= born'
+    """
+
+    def other(found: re.Match[str]) -> str:
+        name = found["quoted"] or found["word"]
+        called = text[found.end() :].lstrip().startswith("(")
+        if name is None or name not in names or (found["word"] and called):
+            return found[0]
+        # What stands before a token belongs to the match.
+        plain = names[name] if names[name].isidentifier() else f"`{names[name]}`"
+        return found[0][: len(found[0]) - len(found[0].lstrip())] + plain
+
+    return _TOKEN.sub(other, text)
+
+
 class Reader:
     """A parser of a text from left to right: of a formula, or of pieces between words of another grammar."""
 

@@ -25,6 +25,8 @@ from dpsynth.config.public_data import public_marginals_of
 from dpsynth.config.publish import Publish
 
 _PAIR = 2
+_LINKS = {"key", "parent", "order_by"}
+"""Keys of a linked table by which its rows are found and put in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +152,7 @@ class CompiledSpec:
             # The journal says which file it is.
             "public": spec.public_table is not None,
             "known": [(m.columns, m.cells) for m in spec.public_marginals],
+            "tables": {n: t.model_dump(include=_LINKS) for n, t in (spec.tables or {}).items()},
         }
         return {
             # As it always was: before the ledger knew sources, the name of the release stood for the table.

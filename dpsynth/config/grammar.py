@@ -297,6 +297,9 @@ class AcceptanceKeys(Protocol):
         ...
 
 
+WIDE: Point[Callable[[Mapping[str, object]], dict[str, object]]] = Point("wide configuration", "tables")
+"""Makes of the values of a configuration with linked tables those of a table with a row for each root."""
+
 CHECK_OF_VIEWS: Point[Callable[[Publish, Mapping[str, Column]], None]] = Point("check of views")
 """Refuses views that the columns can't give."""
 
@@ -333,7 +336,11 @@ class Spec(Section):
         description="central: a curator holds the private table. local: there is none, and respondents "
         "randomise their records themselves: dpsynth collect, dpsynth aggregate.",
     )
-    source: Source = Field(description="The private table. Left out with trust: local.")
+    source: Source = Field(description="The private table. Left out with tables, and with trust: local.")
+    tables: Annotated[Mapping[str, Section] | None, OfWing("tables", optional=True)] = Field(
+        default=None,
+        description="Linked tables, by name, each with its source and its columns. Left out: one table.",
+    )
     privacy: Privacy = Field(description="The guarantee asked for.")
     audiences: Mapping[str, Audience] = Field(
         default={},
@@ -433,6 +440,8 @@ class Spec(Section):
             if key in values and values[key] is None:
                 # A key without a value was meant to say something: neither the whole table nor no schedule.
                 raise refused(EMPTY, key)
+        if values.get("tables") is not None:
+            values = WIDE.needed("tables")(values)
         values = with_largest_epsilon(values)
         if values.get("trust") == "local":
             collection = COLLECTION.filled()
@@ -445,11 +454,11 @@ class Spec(Section):
             raise refused("is for trust: local; remove it, or write trust: local", "local")
         ledger = values.get("ledger", {})
         source = values.get("source")
-        queried = isinstance(source, dict) and source.get("query") is not None
-        if queried and isinstance(ledger, dict) and not ledger.get("dataset"):
+        named_alone = values.get("tables") or (isinstance(source, dict) and source.get("query") is not None)
+        if named_alone and isinstance(ledger, dict) and not ledger.get("dataset"):
             words = (
-                "is missing: the ledger knows the rows of a query by a name alone. Give them one, the same "
-                "for every query about the same people"
+                "is missing: the ledger knows the rows of a query, or of several tables, by a name alone. "
+                "Give them one, the same for all that is asked about the same people"
             )
             raise refused(words, "ledger", "dataset")
         if isinstance(ledger, dict) and isinstance(source, InMemory):

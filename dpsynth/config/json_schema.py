@@ -43,15 +43,16 @@ def json_schema() -> dict[str, Json]:
             cast(dict[str, dict[str, Json]], definitions["Structure"])["properties"]["method"],
         ]
     }
-    required = [key for key in cast(list[Json], tidy.pop("required")) if key != "source"]
+    del tidy["required"]
     local: Json = {"properties": {"trust": {"const": "local"}}, "required": ["trust"]}
     return {
         "$schema": _DIALECT,
         **tidy,
-        "required": required,
-        # Under trust: local there is no private table.
+        "required": ["privacy"],
+        # Under trust: local there is no private table; linked tables have their own sources and columns.
         "if": local,
-        "else": {"required": ["source"]},
+        "then": {"required": ["columns"]},
+        "else": {"anyOf": [{"required": ["source", "columns"]}, {"required": ["tables"]}]},
         "title": "dpsynth configuration",
     }
 

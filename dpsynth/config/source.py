@@ -370,6 +370,9 @@ class Source(TableFile):
     in_memory: ClassVar[bool] = False
     """True if there is no file, and the table is handed over in Python."""
 
+    elsewhere: ClassVar[bool] = False
+    """True if the section itself names no table."""
+
     path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
         default=None,
         description="A .csv, .tsv, .parquet or .xlsx file, or a folder of .parquet files with format: "
@@ -427,7 +430,7 @@ class Source(TableFile):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        if self.in_memory:
+        if self.elsewhere:
             return self
         given = [key for key in ("path", "url", "url_from") if getattr(self, key) is not None]
         if not given:
@@ -459,6 +462,13 @@ class InMemory(Source):
     """The section of a configuration whose table is handed over in memory, in Python; no file says it."""
 
     in_memory: ClassVar[bool] = True
+    elsewhere: ClassVar[bool] = True
+
+
+class InTables(Source):
+    """The section of a configuration whose tables each have a source of their own."""
+
+    elsewhere: ClassVar[bool] = True
 
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -8,7 +8,7 @@ from dpsynth.curator.rows.cell_texts import Batch, as_texts
 from dpsynth.curator.rows.coded_columns import Room
 from dpsynth.curator.rows.database_table import DatabaseTable
 from dpsynth.curator.rows.files import check_source, names_of, read_batches, read_cells
-from dpsynth.curator.rows.memory_table import MemoryTable, texts_of_objects
+from dpsynth.curator.rows.memory_table import MemoryTable, MemoryTables, texts_of_objects
 from dpsynth.curator.table import UnboundedEngine
 from dpsynth.curator.units import UnitSample
 
@@ -20,6 +20,7 @@ __all__ = [
     "Journal",
     "Lost",
     "MemoryTable",
+    "MemoryTables",
     "Room",
     "Terms",
     "UnboundedCurator",

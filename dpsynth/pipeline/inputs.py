@@ -9,9 +9,10 @@ it, and nothing writes it down.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
@@ -26,6 +27,7 @@ from dpsynth.curator import (
     Batch,
     DatabaseTable,
     MemoryTable,
+    MemoryTables,
     check_source,
     names_of,
     read_batches,
@@ -38,6 +40,7 @@ from dpsynth.pipeline.reservation import Occasion
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.strategy import Strategy, strategy_of
 from dpsynth.strategy.public_table import PublicTable
+from dpsynth.wing import Point
 
 SECRET = "secret/"
 """Beginning of the names of Prefect's Secret blocks."""
@@ -92,6 +95,7 @@ SIGNING_KEY = "DPSYNTH_SIGNING_KEY"
 __all__ = [
     "Inputs",
     "MemoryTable",
+    "MemoryTables",
     "accept_source",
     "cells_of",
     "check_public_table",
@@ -252,19 +256,44 @@ def cells_of(
     )
 
 
-def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | None:
-    """The private table in memory or in a database; None if it is a file.
+class LinkedRows(Protocol):
+    """The rows of several linked tables, read as one table."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        ...
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise SourceError if the beginnings of the tables show that ``batches`` would."""
+        ...
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Some columns of all rows, batch by batch."""
+        ...
+
+
+LINKED: Point[Callable[[Spec, MemoryTable | None], LinkedRows]] = Point("wide table", "tables")
+
+
+def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | LinkedRows | None:
+    """The private table in memory, in a database or of several tables; None if it is a file.
 
     Raises:
         ConfigError: the address of the database isn't found, or its query may not be row by row.
     """
     source = inputs.spec.source
-    if inputs.table is not None or source.query is None:
-        return inputs.table
+    if inputs.spec.tables is not None:
+        return LINKED.needed("tables")(inputs.spec, inputs.table)
+    return inputs.table if inputs.table is not None or source.query is None else queried(source)
+
+
+def queried(source: Source) -> DatabaseTable:
+    """The rows of a query; see ``table_of_rows``."""
     address, named = address_of(source)
     if (doubt := source.doubt(address)) is not None:
         raise ConfigError(f"source.query {doubt}.")
-    return DatabaseTable(address, source.query, named)
+    return DatabaseTable(address, str(source.query), named)
 
 
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:

@@ -19,10 +19,11 @@ from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.neighbours import Weighting
 from dpsynth.bundle import Publication, StatisticTable, commit, write_public
-from dpsynth.bundle.publication import BundleAudience, Views
+from dpsynth.bundle.publication import BundleAudience, Database, Views
 from dpsynth.bundle.row_files import SyntheticTable
 from dpsynth.columns.finished_table import CodedRows
 from dpsynth.columns.layout import Layout
+from dpsynth.config import Spec
 from dpsynth.config.publish import Publish
 from dpsynth.pipeline.generating import FittedModel, row_source, sampled_units
 from dpsynth.pipeline.inputs import Inputs
@@ -76,6 +77,9 @@ class MakeViews(Protocol):
 
 VIEWS: Point[MakeViews] = Point("views")
 
+DATABASE: Point[Callable[[Spec, Layout, SyntheticTable], Database]] = Point("tables of a bundle", "tables")
+"""Splits the synthetic rows into the linked tables that they stand for."""
+
 PAGE_OF_RELEASES: Point[Callable[[Path], None]] = Point("page of releases")
 """Writes the page of all releases of a name, into the folder that holds a folder for each."""
 
@@ -93,6 +97,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
     together = tuple(dict.fromkeys(m.clique for m in selection.earlier if m.clique not in selection.public))
     public = inputs.public_table
     use = None if public is None else public.use(answers.evidence, answers.rows)
+    split = None if inputs.spec.tables is None else DATABASE.needed("tables")
     epsilons = {tier.audience: float_up(tier.epsilon) for tier in plan.tiers}
     audience = BundleAudience(plan.tier.audience, epsilons, answers.tiers.joint)
     return Publication(
@@ -135,6 +140,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         terms=inputs.spec.publish.terms,
         maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
         views=views_in(inputs.spec.publish, fitted.layout, table, run.release_id),
+        database=split(inputs.spec, fitted.layout, table) if split else None,
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         sampled=sampled_units(inputs.spec),
         audience=audience if audience.name else None,

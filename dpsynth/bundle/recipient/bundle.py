@@ -6,6 +6,7 @@ Invariant: nothing but the public folder is read.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow as pa
 from dpsynth.bundle.manifest import MANIFEST, Manifest
 from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle
 from dpsynth.bundle.row_files import frame_of
+from dpsynth.wing import Point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from dpsynth.bundle.recipient.pictures import Picture
     from dpsynth.bundle.recipient.query import Answer, Asked
     from dpsynth.bundle.recipient.verification import Verification
+
+
+OPENED_TABLES: Point[Callable[[OpenedBundle], dict[str, pa.Table]]] = Point("opened tables", "tables")
+"""The linked tables of a bundle, by name."""
 
 
 def open_bundle(path: str | Path) -> Bundle:
@@ -100,6 +106,19 @@ class Bundle(OpenedBundle):
         from dpsynth.bundle.recipient.query import Asked
 
         return Asked()
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The linked tables that the synthetic rows stand for, by name; none where there is one table.
+
+        Raises:
+            DpsynthError: a file of the bundle can't be used.
+        """
+        if self.facts.tables is None:
+            return {}
+        read = OPENED_TABLES.needed("A bundle of linked tables")
+        found = self._read("tables", lambda: read(self))
+        return {name: frame_of(table) for name, table in found.items()}
 
     def verify(self, key: str | None = None, notices: str | Path | None = None) -> Verification:
         """The verification of the bundle: its checksums, manifest, statistics, guarantee and signature.

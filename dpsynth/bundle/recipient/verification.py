@@ -449,6 +449,11 @@ def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
 
 _LONGEST = 1 << 24
 
+CHECKED_TABLES: Point[Callable[[OpenedBundle], tuple[list[str], list[Fault]]]] = Point(
+    "checked tables", "tables"
+)
+"""The same of linked tables."""
+
 CHECKED_VIEWS: Point[Callable[[OpenedBundle], tuple[list[str], list[Fault]]]] = Point("checked views")
 """Facts about the views of a bundle that hold, and faults, each a file and a sentence."""
 
@@ -540,7 +545,7 @@ def _verified(folder: Path, key: str | None) -> Verification:
         bundle = OpenedBundle(folder, Manifest.read(folder))
         if bundle.facts.signed_by not in (None, signed_by):
             faults.append((MANIFEST, "names another key than the one that signed the bundle."))
-        checks = (guarantee_findings, rebuilt, _views, verdict_findings)
+        checks = (guarantee_findings, rebuilt, _views, _tables, verdict_findings)
         found = [check(bundle) for check in checks]
     except DpsynthError as error:
         return _refuted([(_named(folder, str(error)), str(error))], signed_by)
@@ -567,6 +572,11 @@ def _views(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     if check is None:
         return [], [(MANIFEST, "lists views, and the wing proof, which checks them, is not installed here.")]
     return check(bundle)
+
+
+def _tables(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
+    check = None if bundle.facts.tables is None else CHECKED_TABLES.needed("A bundle of linked tables")
+    return ([], []) if check is None else check(bundle)
 
 
 def _is_bundle(folder: Path) -> bool:

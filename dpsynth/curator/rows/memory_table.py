@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -126,6 +126,26 @@ class MemoryTable:
             rows = slice(first, first + _BATCH_ROWS)
             tell(_BATCH_ROWS)
             yield {name: read(rows) for name, read in zip(columns, readers, strict=True)}
+
+
+class MemoryTables(MemoryTable):
+    """Several private tables in memory, by name, which a configuration with linked tables reads as one."""
+
+    __slots__ = ("tables",)
+
+    def __init__(self, tables: Mapping[str, object]) -> None:
+        """The only holder of the tables; see ``MemoryTable``."""
+        self.tables = {str(name): MemoryTable(table) for name, table in tables.items()}
+        self._table = pa.table({})
+        self.library = next((table.library for table in self.tables.values()), "")
+        self.names = []
+
+    def check(self, columns: Sequence[str]) -> None:
+        del columns
+        raise SourceError(
+            f"{len(self.tables)} tables were handed over, and the configuration describes one. Describe them "
+            "under tables, or hand over one of them."
+        )
 
 
 def _is_pandas(table: object) -> TypeIs[pd.DataFrame]:

@@ -76,7 +76,7 @@ def init(
 
 def example(
     name: Annotated[
-        str, typer.Argument(help="randhie, randhie-found, randhie-monthly, adult or minimal.")
+        str, typer.Argument(help="randhie, randhie-found, randhie-linked, randhie-monthly, adult or minimal.")
     ] = "randhie",
     folder: Annotated[Path, typer.Option(help="Where to write it.")] = Path(),
 ) -> None:

@@ -242,6 +242,8 @@ def _checked(inputs: Inputs, occasion: Occasion) -> Check:
         return tallying.check("the table in memory", ())
     if source.in_database:
         return tallying.check(source.url or f"the database of {source.url_from}", ())
+    if inputs.spec.tables is not None:
+        return tallying.check("the linked tables", ())
     path, form = file_of(inputs)
     keeps_broken = inputs.plan.neighbours.person is None
     about_file = source_findings(path, form, broken, tallying.headers, keeps_broken=keeps_broken)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,12 +16,15 @@ from dpsynth.errors import ConfigError, DpsynthError, SourceError
 
 _RANDHIE = Path("datasets", "randhie", "src", "randhie.csv")
 """Path of the examples' table in the statsmodels package."""
-_TABLES: Mapping[str, str] = {
-    "minimal": "randhie.csv",
-    "randhie": "randhie.csv",
-    "randhie-found": "randhie.csv",
-    "randhie-monthly": "randhie-monthly.csv",
+_TABLES: Mapping[str, tuple[str, ...]] = {
+    "minimal": ("randhie.csv",),
+    "randhie": ("randhie.csv",),
+    "randhie-found": ("randhie.csv",),
+    "randhie-linked": ("randhie-persons.csv", "randhie-years.csv"),
+    "randhie-monthly": ("randhie-monthly.csv",),
 }
+_OF_A_YEAR = ("year", "mdvis", "outpdol", "meddol", "inpdol", "totadm")
+"""Columns of the examples' table that tell of a year; most others tell of a person."""
 _FIRST_YEAR = 2025
 """The calendar year that stands for the first of the five study years."""
 
@@ -37,7 +40,7 @@ def write_example(name: str, folder: Path) -> list[Path]:
     Args:
         name: one of ``names()``.
         folder: gets ``configs/NAME.yaml``, ``schemas/dpsynth.schema.json`` and
-            ``data/randhie.csv``, or another file that the config names.
+            ``data/randhie.csv``, or the files that the config names.
 
     Returns:
         The files that were written, without those that existed.
@@ -53,8 +56,9 @@ def write_example(name: str, folder: Path) -> list[Path]:
     wanted = {folder / "configs" / f"{name}.yaml": _shipped("configs") / f"{name}.yaml"}
     for schema in sorted(_shipped("schemas").glob("*.json")):
         wanted[folder / "schemas" / schema.name] = schema
-    if name in _TABLES and not (folder / "data" / _TABLES[name]).exists():
-        wanted[folder / "data" / _TABLES[name]] = _packaged_table(name)
+    for table in _TABLES.get(name, ()):
+        if not (folder / "data" / table).exists():
+            wanted[folder / "data" / table] = _packaged_table(name)
     try:
         return [target for target, source in wanted.items() if _copied(source, target)]
     except OSError as error:
@@ -86,10 +90,7 @@ def _copied(source: Path, target: Path) -> bool:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial")
-    write: Callable[[Path, Path], object] = shutil.copyfile
-    if target.name == _TABLES["randhie-monthly"]:
-        write = _with_visits
-    write(source, partial)
+    _WRITERS.get(target.name, shutil.copyfile)(source, partial)
     partial.rename(target)
     return True
 
@@ -104,3 +105,31 @@ def _with_visits(source: Path, target: Path) -> None:
             person, year = int(row["zper"]), _FIRST_YEAR - 1 + int(row["year"])
             visited = f"{year}-{1 + person % 12:02}-{1 + person // 12 % 28:02}"
             writer.writerow(row | {"visited": visited})
+
+
+def _persons(source: Path, target: Path) -> None:
+    """Copy the first row of each person, without what tells of a year."""
+    with source.open(newline="") as old:
+        rows = {row["zper"]: row for row in reversed([*csv.DictReader(old)])}
+    columns = [c for c in next(iter(rows.values())) if c not in _OF_A_YEAR]
+    _write(target, columns, sorted(rows.values(), key=lambda row: int(row["zper"])))
+
+
+def _years(source: Path, target: Path) -> None:
+    """Copy what tells of a year, and whose it is."""
+    with source.open(newline="") as old:
+        _write(target, ["zper", *_OF_A_YEAR], csv.DictReader(old))
+
+
+def _write(target: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
+    with target.open("w", newline="") as new:
+        writer = csv.DictWriter(new, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+_WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
+    "randhie-monthly.csv": _with_visits,
+    "randhie-persons.csv": _persons,
+    "randhie-years.csv": _years,
+}

@@ -12,7 +12,7 @@ from dpsynth.errors import ConfigError, DpsynthError, SourceError
 from dpsynth.wings.owner.starter import examples as example
 from tests.thinned import some
 
-EXAMPLES = ["adult", "minimal", "randhie", "randhie-found", "randhie-monthly"]
+EXAMPLES = ["adult", "minimal", "randhie", "randhie-found", "randhie-linked", "randhie-monthly"]
 
 
 def test_the_examples_are_those_in_configs() -> None:
@@ -23,9 +23,11 @@ def test_the_examples_are_those_in_configs() -> None:
 def test_an_example_is_complete_in_an_empty_folder(name: str, tmp_path: Path) -> None:
     written = {path.relative_to(tmp_path).as_posix() for path in example.write_example(name, tmp_path)}
     assert {f"configs/{name}.yaml", "schemas/dpsynth.schema.json"} <= written
-    assert len({path for path in written if path.startswith("data/")}) == (name != "adult")
+    tables = {"adult": 0, "randhie-linked": 2}.get(name, 1)
+    assert len({path for path in written if path.startswith("data/")}) == tables
     config = load(tmp_path / "configs" / f"{name}.yaml")
-    assert name == "adult" or config.source.path in written
+    read = [config.source, *(table.source for table in (config.tables or {}).values())]
+    assert name == "adult" or {source.path for source in read} - {None} <= written
     there = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     assert there == written
     head, *_ = (tmp_path / "configs" / f"{name}.yaml").read_text().splitlines()
@@ -57,7 +59,9 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     for name in ("randhei", "../configs/randhie", ""):
-        with pytest.raises(ConfigError, match="adult, minimal, randhie, randhie-found, randhie-monthly"):
+        with pytest.raises(
+            ConfigError, match="adult, minimal, randhie, randhie-found, randhie-linked, randhie-monthly"
+        ):
             example.write_example(name, tmp_path)
     assert not list(tmp_path.iterdir())
 

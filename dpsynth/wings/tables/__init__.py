@@ -1,0 +1,21 @@
+"""The tables' wing: a tree of linked tables, released as one table with a row for each row at its root.
+
+Invariant: a row of the wide table follows from one root row and the rows that belong to it, and from nothing
+else. So the wide table is asked and protected as any table is whose rows are units.
+"""
+
+from dpsynth.wing import Wing
+
+_HERE = "dpsynth.wings.tables"
+
+WING = Wing(
+    title="Linked tables",
+    points={
+        "tables": f"{_HERE}.keys:LinkedTables",
+        "wide configuration": f"{_HERE}.keys:widened",
+        "wide table": f"{_HERE}.wide_rows:wide_table",
+        "tables of a bundle": f"{_HERE}.splitting:database_of",
+        "opened tables": f"{_HERE}.splitting:opened_tables",
+        "checked tables": f"{_HERE}.splitting:checked_tables",
+    },
+)

@@ -1,0 +1,432 @@
+"""The section of linked tables, and the configuration of the wide table that follows from it.
+
+The wide table has a row for each row at the root of the tree: its own columns, the number of rows that each
+child table has for it, and for each of these rows the child's columns once more, a number in their names.
+Beyond the number of its rows they are missing, by constraints.
+
+Invariant: public, and made of the configuration alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpsynth.columns.declaration import Modelled
+from dpsynth.columns.derived import DerivedColumn
+from dpsynth.columns.expression import parse, references, renamed
+from dpsynth.columns.kinds import ColumnSpec, layout_of
+from dpsynth.columns.section import (
+    NESTED,
+    Checked,
+    Choice,
+    ColumnName,
+    JsonSchema,
+    Section,
+    Text,
+    Whole,
+    by_word,
+    refused,
+)
+from dpsynth.config.grammar import MAX_RULES, check_layout, check_rules
+from dpsynth.config.source import InTables, Source
+from dpsynth.errors import nearest
+
+MOST_CHILDREN = 100
+MOST_COLUMNS = 500
+_FEW = Decimal("0.98")
+"""Share of the cells of a first child row that may be missing without a warning."""
+_TABLE = Text("a plain word of letters, digits and _, such as persons", pattern=r"[^\W\d]\w*", longest=60)
+
+
+class Key(Checked):
+    """One column, or several that tell a row together."""
+
+    def check(self, value: object) -> tuple[str, ...]:
+        listed = value if isinstance(value, list | tuple) else [value]
+        if not listed:
+            raise refused("must be the name of a column, or a list of them")
+        text = Text("the name of a column, or a list of them")
+        names = tuple(text.check(name) for name in listed)
+        if len(set(names)) < len(names):
+            raise refused("lists a column twice")
+        return names
+
+    def json_schema(self) -> JsonSchema:
+        name: JsonSchema = {"type": "string", "minLength": 1}
+        return {"anyOf": [name, {"type": "array", "items": name, "minItems": 1, "uniqueItems": True}]}
+
+
+class Parent(Section):
+    """The table whose rows those of this one belong to."""
+
+    table: Annotated[str, Text("the name of a table")] = Field(description="Name of the parent table.")
+    key: Annotated[tuple[str, ...], Key()] = Field(
+        description="Column of this table, or list of columns, that holds the key of the parent's row."
+    )
+    max_children: Annotated[int, Whole(at_least="1", at_most=str(MOST_CHILDREN))] = Field(
+        description="Most rows of this table that are used of one parent's row: the first ones in their "
+        "order. From public knowledge."
+    )
+
+
+class Aggregate(Section):
+    """A column of a table that is computed from the synthetic rows that belong to each of its rows."""
+
+    where: Annotated[str, Text("a condition such as age < 18", longest=400)] | None = Field(
+        default=None, description="Condition on a row of the child table. Left out: all rows count."
+    )
+
+    @property
+    def table(self) -> str:
+        raise NotImplementedError
+
+    def formula(self, condition: str) -> str:
+        raise NotImplementedError
+
+
+class Count(Aggregate):
+    """The number of child rows that meet a condition."""
+
+    count: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
+
+    @property
+    def table(self) -> str:
+        return self.count
+
+    def formula(self, condition: str) -> str:
+        return condition
+
+
+class AnyOf(Aggregate):
+    """'yes' where some child row meets a condition, otherwise 'no'."""
+
+    any: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
+
+    @property
+    def table(self) -> str:
+        return self.any
+
+    def formula(self, condition: str) -> str:
+        return f"if({condition} > 0, 'yes', 'no')"
+
+
+if TYPE_CHECKING:
+    AnyAggregate = Count | AnyOf
+else:
+    AnyAggregate = by_word({"count": Count, "any": AnyOf}, "{count: persons, where: age < 18}")
+
+
+class LinkedTable(Section):
+    """One of several linked tables."""
+
+    source: Source | None = Field(
+        default=None, description="Where the table is. Left out: it is handed over in Python."
+    )
+    key: Annotated[tuple[str, ...], Key()] | None = Field(
+        default=None,
+        description="Column, or list of columns, that tells a row. The table at the root, and each that is a "
+        "parent, needs it. Synthetic rows get new keys.",
+    )
+    unit: Annotated[Literal["person", "household"], Choice(("person", "household"))] | None = Field(
+        default=None, description="At the root: whom a row stands for; the guarantee is worded so."
+    )
+    parent: Parent | None = Field(
+        default=None, description="The table above. Left out: this is the table at the root."
+    )
+    order_by: ColumnName | None = Field(
+        default=None,
+        description="Column by which the rows of one parent's row follow each other; by its declared order, "
+        "or else as numbers and texts. Left out: as in the table.",
+    )
+    columns: Mapping[str, ColumnSpec] = Field(description="The columns to use, by name, without keys.")
+    derived: Mapping[str, AnyAggregate] = Field(
+        default={},
+        description="Columns computed from the synthetic rows of child tables, such as {minors: {count: "
+        "persons, where: age < 18}}. They are not read.",
+    )
+    constraints: tuple[Annotated[str, Text("a rule such as admitted <= discharged", longest=1000)], ...] = (
+        Field(
+            default=(),
+            description="Rules that every synthetic row obeys. At a parent they may name derived columns, "
+            "and child tables, which stand for the numbers of their rows.",
+        )
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> LinkedTable:
+        if not self.columns:
+            raise refused("must declare at least one column", "columns")
+        for name in (*(self.key or ()), *(self.parent.key if self.parent else ())):
+            if getattr(self.columns.get(name), "type", "") not in ("", "identifier"):
+                words = "is a key, and keys are made anew: take it out of columns"
+                raise refused(words, "columns", name)
+        if self.parent is None:
+            for key, word in (("order_by", self.order_by), ("key", self.key and None)):
+                if word is not None:
+                    raise refused("is for tables with a parent: remove it", key)
+            if self.key is None:
+                raise refused("is missing: name the column that tells the rows at the root apart", "key")
+        elif self.unit is not None:
+            raise refused("is for the table at the root: remove it", "unit")
+        return self
+
+
+def _tree(tables: Mapping[str, LinkedTable]) -> Mapping[str, LinkedTable]:
+    for name, table in tables.items():
+        try:
+            _TABLE.check(name)
+        except PydanticCustomError as error:
+            raise refused(f"as a name {(error.context or {})['words']}", name) from None
+        above = table.parent
+        if above is None:
+            continue
+        if above.table not in tables:
+            words = f"names '{above.table}', which is none of tables{nearest(above.table, tables)}"
+            raise refused(words, name, "parent", "table")
+        of_parent = tables[above.table].key
+        if of_parent is None or len(of_parent) != len(above.key):
+            words = f"must name as many columns as tables.{above.table}.key"
+            raise refused(words, name, "parent", "key")
+        higher = tables[above.table].parent
+        if higher is not None and of_parent[: len(higher.key)] != higher.key:
+            words = (
+                f"must begin with the columns of tables.{above.table}.parent.key, so that each row says by "
+                "itself whose it is; add them to the table, or to the query that gives it"
+            )
+            raise refused(words, above.table, "key")
+    roots = [name for name, table in tables.items() if table.parent is None]
+    if len(roots) != 1:
+        found = "none has" if not roots else f"{', '.join(roots)} have"
+        raise refused(f"must have one table without a parent, at the root; {found} no parent")
+    if len(tables) == 1:
+        raise refused("has one table; describe it with source and columns in place of tables")
+    reached = {name for name, _ in _below(tables, roots[0])}
+    for name in tables:
+        if name not in reached:
+            raise refused("belongs to itself by way of its parents", name, "parent", "table")
+    return tables
+
+
+LinkedTables = Annotated[Mapping[str, LinkedTable], AfterValidator(_tree)]
+"""The tables of the configuration, by name: a tree."""
+
+
+def _below(tables: Mapping[str, LinkedTable], name: str) -> Iterator[tuple[str, LinkedTable]]:
+    yield name, tables[name]
+    for child in children_of(tables, name):
+        yield from _below(tables, child)
+
+
+def root_of(tables: Mapping[str, LinkedTable]) -> str:
+    """The name of the table at the root."""
+    return next(name for name, table in tables.items() if table.parent is None)
+
+
+def children_of(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
+    """The names of the tables right below one."""
+    return [child for child, table in tables.items() if table.parent and table.parent.table == name]
+
+
+def most_of(table: LinkedTable) -> int:
+    """The most rows that are used of one row of the parent."""
+    assert table.parent is not None
+    return table.parent.max_children
+
+
+def key_column(tables: Mapping[str, LinkedTable]) -> str:
+    """The column of the wide table that holds the key of its row."""
+    return ", ".join(tables[root_of(tables)].key or ())
+
+
+def slot(prefix: str, child: str, number: int) -> str:
+    """What stands before the names of columns of a child row, from 1, in the wide table.
+
+    >>> slot("", "persons", 2)
+    'persons_2_'
+    """
+    return f"{prefix}{child}_{number}_"
+
+
+@dataclass(frozen=True)
+class _Wide:
+    """The columns and the rules of the wide table."""
+
+    columns: dict[str, object]
+    rules: list[str]
+
+
+def widened(values: Mapping[str, object]) -> dict[str, object]:
+    """The values of a configuration with linked tables, as those of its wide table.
+
+    Raises:
+        PydanticCustomError: a key isn't allowed.
+    """
+    for key in ("columns", "constraints", "source"):
+        if key in values and not getattr(values[key], "in_memory", False):
+            words = f"is given beside tables: each table has its own {key}. Move it there"
+            raise refused(words, key)
+    try:
+        tables = TypeAdapter(LinkedTables).validate_python(values["tables"])
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        placed = [{**detail, "loc": ("tables", *detail["loc"])} for detail in details]
+        raise PydanticCustomError(NESTED, "{errors}", {"errors": placed}) from None
+    root = root_of(tables)
+    for name in tables:
+        _check_alone(tables, name)
+    wide = _Wide({}, [])
+    _widen(wide, tables, root, "", ())
+    if len(wide.rules) > MAX_RULES:
+        words = f"need {len(wide.rules)} constraints; at most {MAX_RULES} are allowed. Lower max_children"
+        raise refused(words, "tables")
+    return {
+        **values,
+        "tables": tables,
+        "source": values.get("source", InTables()),
+        "columns": wide.columns,
+        "constraints": wide.rules,
+        "privacy": _privacy(values.get("privacy"), tables),
+    }
+
+
+def _privacy(given: object, tables: Mapping[str, LinkedTable]) -> object:
+    """The section of privacy, whose unit is a row at the root with all that belongs to it."""
+    if not isinstance(given, Mapping):
+        return given
+    root = root_of(tables)
+    if given.get("unit", root) != root:
+        words = f"must be {root}, the table at the root, or be left out: its rows are what is protected"
+        raise refused(words, "privacy", "unit")
+    if given.get("neighbours", "add_remove") != "add_remove":
+        raise refused("must be add_remove with tables", "privacy", "neighbours")
+    split = given.get("split")
+    shares = {"cutoff": 0, **split} if isinstance(split, Mapping) else {"cutoff": 0}
+    unit = {"column": key_column(tables), "max_rows": 1, "kind": tables[root].unit or "person"}
+    return {**given, "unit": unit, "split": shares}
+
+
+def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
+    """Refuse formulas and rules of a table that name what it doesn't have, at their own place."""
+    table, children = tables[name], children_of(tables, name)
+    layout = layout_of(table.columns)
+    beside = {*table.derived, *children}
+    try:
+        check_layout(layout)
+        own = [rule for rule in table.constraints if beside.isdisjoint(_named(rule))]
+        if len(own) == len(table.constraints):
+            check_rules(own, layout)
+        for i, rule in enumerate(table.constraints):
+            known = {*layout.named, *beside}
+            unknown = next((c for c in _named(rule) if c not in known), None)
+            if unknown is not None:
+                words = f"names '{unknown}', which is no column of {name}{nearest(unknown, known)}"
+                raise refused(words, "constraints", i)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise refused(context["words"], "tables", name, *context["path"]) from None
+    for column in table.derived:
+        if column in layout.named:
+            raise refused("is also among columns; rename one", "tables", name, "derived", column)
+        asked = table.derived[column]
+        if asked.table not in children:
+            words = (
+                f"names '{asked.table}', which is no child table of {name}{nearest(asked.table, children)}"
+            )
+            raise refused(words, "tables", name, "derived", column)
+        unknown = next((c for c in _named(asked.where or "") if c not in tables[asked.table].columns), None)
+        if unknown is not None:
+            words = f"names '{unknown}', which is no column of {asked.table}"
+            raise refused(words, "tables", name, "derived", column, "where")
+
+
+def _named(formula: str) -> Sequence[str]:
+    try:
+        return [*references(parse(formula))]
+    except ValueError:
+        return []
+
+
+def _widen(
+    wide: _Wide, tables: Mapping[str, LinkedTable], name: str, prefix: str, there: Sequence[str]
+) -> None:
+    """Add the columns and rules of one row of a table.
+
+    Args:
+        there: the condition under which the row is there, and the number that says so; none at the root.
+    """
+    table, children = tables[name], children_of(tables, name)
+    names = {c: prefix + c for c in (*table.columns, *table.derived, *children)}
+
+    def add(column: str, declared: object) -> None:
+        if column in wide.columns or column == key_column(tables):
+            words = f"and another column both come to '{column}' in the wide table; rename one"
+            raise refused(words, "tables", name, "columns", column.removeprefix(prefix))
+        wide.columns[column] = declared
+        if len(wide.columns) > MOST_COLUMNS:
+            raise refused(
+                f"make a table of more than {MOST_COLUMNS} columns, with those of each row that may belong "
+                f"to a row of {root_of(tables)}. Lower max_children, or leave out columns",
+                "tables",
+            )
+
+    for column, declared in table.columns.items():
+        if isinstance(declared, DerivedColumn):
+            formula = renamed(declared.formula, names)
+            add(names[column], declared.model_copy(update={"formula": formula}))
+        elif isinstance(declared, Modelled):
+            add(names[column], _in_slot(declared, int(there[1])) if there else declared)
+            if there:
+                wide.rules.extend(_presence(names[column], there, needed=declared.missing is False))
+    for child in children:
+        most = most_of(tables[child])
+        number: dict[str, object] = {"type": "integer", "min": 0, "max": most + 1, "missing": bool(there)}
+        number |= {"expected": {"missing": 1, "first": 1}} if there else {"default": 0}
+        add(names[child], number)
+        if there:
+            wide.rules.extend(_presence(names[child], there, needed=True))
+        for i in range(1, most + 1):
+            _widen(wide, tables, child, slot(prefix, child, i), (names[child], str(i)))
+    for column, asked in table.derived.items():
+        add(names[column], {"type": "derived", "formula": _formula(asked, tables, prefix)})
+    wide.rules.extend([renamed(rule, names) for rule in table.constraints])
+
+
+def _presence(column: str, there: Sequence[str], *, needed: bool) -> list[str]:
+    """The rules by which a cell of a row that isn't there is missing, and others are not, if none may be."""
+    number, least = there
+    if needed:
+        return [f"({number} >= {least}) == ({column} is not missing)"]
+    return [f"{number} < {least} implies {column} is missing"]
+
+
+def _in_slot(declared: Modelled, number: int) -> Modelled:
+    """The declaration of a child's column in one of its rows beside the parent's, where it may be missing.
+
+    Most cells may be missing: rows that aren't there. That nothing of a column can be read is told by the
+    first row.
+    """
+    given: Mapping[str, object] = getattr(declared, "expected", None) or {}
+    expected = {"missing": _FEW if number == 1 else 1, **given}
+    if declared.missing is not False:
+        return declared.model_copy(update={"expected": expected})
+    expected.pop("default", None)
+    return declared.model_copy(update={"expected": expected, "missing": True, "default": None})
+
+
+def _formula(asked: Aggregate, tables: Mapping[str, LinkedTable], prefix: str) -> str:
+    """The formula of a column that is computed from child rows."""
+    child, parts = tables[asked.table], []
+    for i in range(1, most_of(child) + 1):
+        names = {c: slot(prefix, asked.table, i) + c for c in child.columns}
+        there = [f"{prefix}{asked.table} >= {i}"]
+        if asked.where is not None:
+            there += [f"({renamed(asked.where, names)})"]
+            there += [f"{names[c]} is not missing" for c in dict.fromkeys(_named(asked.where))]
+        parts.append(f"if({' and '.join(there)}, 1, 0)")
+    return asked.formula("(" + " + ".join(parts) + ")")

@@ -1,0 +1,255 @@
+"""The wide table: a row for each row at the root, with the rows that belong to it beside.
+
+Invariant: private, and only the curator reads it. A wide row follows from its root row and the rows that hold
+its key, all the way down, and from nothing else: rows of any other root change nothing in it. Rows without a
+key, and rows whose parent isn't there, are left out; of root rows with one key the first is taken. No such
+row is an error, and none is counted anywhere.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.columns.column import Column, codes_of
+from dpsynth.columns.identifier import NOBODY, canonical_id
+from dpsynth.columns.number_texts import parse_numbers
+from dpsynth.config import Spec
+from dpsynth.config.files.place import place_of
+from dpsynth.config.source import Source
+from dpsynth.curator import Batch, MemoryTable, MemoryTables, check_source, read_cells
+from dpsynth.curator.rows.cell_texts import distinct_cells
+from dpsynth.curator.table import steps_in
+from dpsynth.curator.units import nobody, person_codes
+from dpsynth.errors import ConfigError
+from dpsynth.pipeline.inputs import queried
+from dpsynth.wings.tables.keys import LinkedTable, children_of, key_column, most_of, root_of, slot
+
+_ROWS = 1 << 16
+_BETWEEN = " | "
+
+Rows = NDArray[np.int64]
+"""Rows of a table by number; -1 where there is none."""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What reads one of the tables: its names are checked before any row is read."""
+
+    check: Callable[[Sequence[str]], None]
+    batches: Callable[[Sequence[str]], Iterator[Batch]]
+
+
+@dataclass(eq=False, repr=False)
+class _Loaded:
+    """A table that is read, with the rows of its children by the row that they belong to. Private.
+
+    Attributes:
+        cells: each column that is needed, texts or their codes.
+        codes: uint64[rows], the key of each row; empty for a table that is no parent.
+        children: for each child table its rows in the order of this table's rows, the place of the first of
+            each row, and the number of each; the last of all three stands for a row that isn't there.
+    """
+
+    cells: dict[str, pa.Array]
+    codes: NDArray[np.uint64]
+    children: dict[str, tuple[_Loaded, Rows, Rows, Rows]] = field(default_factory=dict)
+
+
+class WideTable:
+    """The wide table of some linked tables, with the interface of a table in a database."""
+
+    def __init__(self, tables: Mapping[str, LinkedTable], readers: Mapping[str, _Reader]) -> None:
+        self._tables, self._readers = tables, readers
+        self._secret = secrets.token_bytes(32)
+
+    def __repr__(self) -> str:
+        return "<the private rows of linked tables>"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its columns, in order."""
+        root = root_of(self._tables)
+        return [key_column(self._tables), *self._names(root, "")]
+
+    def _names(self, name: str, prefix: str) -> Iterator[str]:
+        yield from (prefix + c for c, d in self._tables[name].columns.items() if d.type not in _NOT_READ)
+        for child in children_of(self._tables, name):
+            yield prefix + child
+            for i in range(1, most_of(self._tables[child]) + 1):
+                yield from self._names(child, slot(prefix, child, i))
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise SourceError if the beginnings of the tables show that ``batches`` would."""
+        for name in self._tables:
+            self._readers[name].check(self._columns_of(name, columns))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Some columns of all wide rows, batch by batch.
+
+        Raises:
+            SourceError: a table can't be read, or lacks a column.
+        """
+        root = root_of(self._tables)
+        whole = self._loaded(root, columns)
+        kept = _firsts_of(whole.codes, nobody(self._secret))
+        key = key_column(self._tables)
+        for start in range(0, len(kept), _ROWS):
+            rows = kept[start : start + _ROWS]
+            found = dict(self._cells(whole, root, "", rows))
+            if key in columns:
+                found[key] = pa.array(whole.codes[rows]).cast(pa.string())
+            yield {c: found[c] if c in found else whole.cells[c].take(pa.array(rows)) for c in columns}
+
+    def _columns_of(self, name: str, columns: Sequence[str]) -> list[str]:
+        """The columns of a table that are read: declared ones, keys, its order, and more at the root."""
+        table = self._tables[name]
+        declared = [c for c, d in table.columns.items() if d.type not in _NOT_READ]
+        keys = [*(table.key or ()), *(table.parent.key if table.parent else ())]
+        more = [table.order_by] if table.order_by else []
+        if table.parent is None:
+            known = {*self.names}
+            more = [c for c in columns if c not in known]
+        return list(dict.fromkeys([*declared, *keys, *more]))
+
+    def _loaded(self, name: str, columns: Sequence[str]) -> _Loaded:
+        table, names = self._tables[name], self._columns_of(name, columns)
+        read: dict[str, list[pa.Array]] = {c: [] for c in names}
+        for batch in self._readers[name].batches(names):
+            for c in names:
+                cells = distinct_cells(batch[c])
+                read[c].append(pa.DictionaryArray.from_arrays(pa.array(cells.index), cells.texts))
+        whole = {c: _joined(parts) for c, parts in read.items()}
+        found = _Loaded(whole, self._codes([whole[c] for c in table.key]) if table.key else np.zeros(0, "u8"))
+        for child in children_of(self._tables, name):
+            found.children[child] = self._belonging(found, child, columns)
+        return found
+
+    def _codes(self, cells: Sequence[pa.Array]) -> NDArray[np.uint64]:
+        """A code for each row's key, equal where all of its parts are one id, in any spelling."""
+        if len(cells) == 1:
+            return person_codes(cells[0], self._secret)
+        parts = [_canonical(c) for c in cells]
+        whole = pc.binary_join_element_wise(*parts, _BETWEEN)
+        nameless = reduce(pc.or_, [pc.fill_null(pc.equal(p, NOBODY), True) for p in parts])
+        return person_codes(pc.if_else(nameless, pa.scalar(None, pa.string()), whole), self._secret)
+
+    def _belonging(
+        self, above: _Loaded, child: str, columns: Sequence[str]
+    ) -> tuple[_Loaded, Rows, Rows, Rows]:
+        table = self._tables[child]
+        assert table.parent is not None
+        loaded = self._loaded(child, columns)
+        parents = _firsts_of(above.codes, nobody(self._secret))
+        by_code = parents[np.argsort(above.codes[parents])]
+        known = above.codes[by_code]
+        whose = self._codes([loaded.cells[c] for c in table.parent.key])
+        at = np.minimum(np.searchsorted(known, whose), max(len(known) - 1, 0))
+        held = np.flatnonzero(known[at] == whose) if len(known) else np.zeros(0, np.int64)
+        owner = by_code[at[held]] if len(held) else held
+        places = np.zeros((1, len(held))) if table.order_by is None else _places(table, loaded.cells, held)
+        in_turn = np.lexsort((*places, owner))
+        number = np.bincount(owner, minlength=len(above.codes)).astype(np.int64)
+        first = np.cumsum(number) - number
+        # The last place of each stands for a row that isn't there.
+        return loaded, np.append(held[in_turn], -1), np.append(first, 0), np.append(number, 0)
+
+    def _cells(self, loaded: _Loaded, name: str, prefix: str, rows: Rows) -> Iterator[tuple[str, pa.Array]]:
+        absent = rows < 0
+        taken = pa.array(rows, mask=absent)
+        for column, declared in self._tables[name].columns.items():
+            if declared.type not in _NOT_READ:
+                yield prefix + column, loaded.cells[column].take(taken)
+        for child, (below, held, first, number) in loaded.children.items():
+            most = most_of(self._tables[child])
+            many = number[rows]
+            yield prefix + child, pa.array(np.minimum(many, most + 1), mask=absent)
+            for i in range(1, most + 1):
+                own = held[np.where(many >= i, first[rows] + i - 1, -1)]
+                yield from self._cells(below, child, slot(prefix, child, i), own)
+
+
+_NOT_READ = ("derived", "identifier")
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    if not parts:
+        return pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
+    whole = pa.chunked_array(parts).unify_dictionaries()
+    return pa.concat_arrays(whole.chunks)
+
+
+def _canonical(cells: pa.Array) -> pa.StringArray:
+    """The ids of cells, in one spelling, in which no id has what stands between two."""
+    known = [canonical_id(text).replace("|", "||") for text in cells.dictionary.to_pylist()]
+    return pa.array(known, pa.string()).take(cells.indices)
+
+
+def _firsts_of(codes: NDArray[np.uint64], without: np.uint64) -> Rows:
+    """The first row of each key, in their order; none of the rows without a key."""
+    _, first = np.unique(codes, return_index=True)
+    first = np.sort(first)
+    return np.asarray(first[codes[first] != without], np.int64)
+
+
+def _places(table: LinkedTable, cells: Mapping[str, pa.Array], rows: Rows) -> list[NDArray[np.generic]]:
+    """Keys to sort rows by, the least important first: the declared order, or numbers, then texts."""
+    assert table.order_by is not None
+    column, declared = cells[table.order_by], table.columns.get(table.order_by)
+    part = None if declared is None else declared.part(table.order_by)
+    if isinstance(part, Column) and part.codec.ordered and part.search is None:
+        found: list[NDArray[np.generic]] = [codes_of(part, column.dictionary)]
+        if part.codec.steps is not None:
+            found = [steps_in(part, column.dictionary), *found]
+    else:
+        texts = pc.fill_null(column.dictionary, "")
+        by_text = np.empty(len(texts), np.int64)
+        by_text[np.asarray(pc.array_sort_indices(texts))] = np.arange(len(texts))
+        numbers = parse_numbers(texts)
+        found = [by_text, np.where(np.isnan(numbers), np.inf, numbers)]
+    spots = column.indices.to_numpy(zero_copy_only=False)[rows]
+    return [keys[spots] for keys in found]
+
+
+def wide_table(spec: Spec, frames: MemoryTable | None) -> WideTable:
+    """The wide table of a configuration's linked tables.
+
+    Args:
+        frames: the tables, if they were handed over in memory.
+
+    Raises:
+        ConfigError: a table has no source, or the tables in memory are others.
+    """
+    tables: Mapping[str, LinkedTable] = spec.tables  # type: ignore[assignment]
+    if frames is None:
+        return WideTable(tables, {name: _reader(name, table.source) for name, table in tables.items()})
+    found = frames.tables if isinstance(frames, MemoryTables) else {}
+    if found.keys() != tables.keys():
+        raise ConfigError(
+            f"The tables in memory must be those under tables: hand over a frame for each of "
+            f"{', '.join(tables)}, by name."
+        )
+    return WideTable(tables, {name: _Reader(frame.check, frame.batches) for name, frame in found.items()})
+
+
+def _reader(name: str, source: Source | None) -> _Reader:
+    if source is None:
+        raise ConfigError(
+            f"tables.{name}.source is missing: say where the table is, such as source: {{path: {name}.csv}}, "
+            "or hand the tables over in Python."
+        )
+    if source.query is not None:
+        table = queried(source)
+        return _Reader(table.check, table.batches)
+    path, form = place_of(str(source.path)), source.form
+    return _Reader(
+        lambda columns: check_source(path, columns, form),
+        lambda columns: read_cells(path, columns, form, keep_broken=False),
+    )

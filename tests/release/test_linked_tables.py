@@ -1,0 +1,205 @@
+"""Whole releases of linked tables: from files and a database to tables with new keys."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import dpsynth
+from dpsynth.bundle.recipient.verification import CHECKED_TABLES
+from dpsynth.config import Spec, from_mapping
+from dpsynth.errors import ConfigError, Paused, SourceError
+from tests.wings.tables.linked import TABLES, frames, two
+
+HOMES = "Zebrahome"
+"""Beginning of all private keys."""
+
+
+def keyed(given: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The tables with keys that are known again wherever they are written."""
+    return {name: frame.assign(house=HOMES + frame.house) for name, frame in given.items()}
+
+
+def spec_of(folder: Path, given: dict[str, pd.DataFrame] | None = None, **more: object) -> Spec:
+    """A configuration of a CSV file, a Parquet file and a database with the tables."""
+    found = keyed(frames(1500)) if given is None else given
+    found["households"].to_csv(folder / "households.csv", index=False)
+    found["persons"].to_parquet(folder / "persons.parquet")
+    with closing(sqlite3.connect(folder / "trips.db")) as base:
+        found["trips"].to_sql("trips", base, index=False, if_exists="replace")
+    tables = copy.deepcopy(dict(TABLES))
+    tables["households"]["source"] = {"path": str(folder / "households.csv")}
+    tables["persons"]["source"] = {"path": str(folder / "persons.parquet")}
+    query = "SELECT house, number, mode FROM trips"
+    tables["trips"]["source"] = {"url": f"sqlite:///{folder}/trips.db", "query": query}
+    keys = {
+        "release": "homes",
+        "tables": tables,
+        "privacy": {"epsilon": 4, "delta": 1e-6, "on_empty": "go"},
+        "ledger": {"url": f"sqlite:///{folder}/ledger.db", "dataset": "homes", "cap": {"epsilon": 90}},
+    }
+    return from_mapping({**keys, **more})
+
+
+def released(folder: Path, spec: Spec, **more: object) -> dpsynth.Release:
+    return dpsynth.release(spec, outputs=folder / "out", **more)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("linked")
+
+
+@pytest.fixture(scope="module")
+def release(place):
+    return released(place, spec_of(place))
+
+
+def test_each_table_comes_back_with_keys_that_fit(release):
+    tables = release.bundle.tables
+    assert list(tables) == ["households", "persons", "trips"]
+    homes, persons, trips = tables.values()
+    assert homes.house.is_unique and persons.house.isin(homes.house).all()
+    assert not persons.duplicated(["house", "number"]).any()
+    assert len(trips.merge(persons, on=["house", "number"])) == len(trips)
+    assert persons.groupby("house").size().max() <= 3 and trips.groupby(["house", "number"]).size().max() <= 2
+    assert abs(len(homes) - 1500) < 60
+    real = frames(1500)["persons"].groupby("house").size().clip(upper=3).sum()
+    assert abs(len(persons) / real - 1) < 0.1
+
+
+def test_what_is_computed_of_children_contradicts_none_of_them(release):
+    homes, persons, _ = release.bundle.tables.values()
+    ages = persons.astype({"age": int})
+    minors = ages[ages.age < 18].groupby("house").size().reindex(homes.house, fill_value=0)
+    adults = ages[ages.age >= 18].groupby("house").size().reindex(homes.house, fill_value=0)
+    assert (homes.minors.to_numpy() == minors.to_numpy()).all()
+    assert ((homes.has_adult == "yes").to_numpy() == (adults > 0).to_numpy()).all()
+    lived_in = persons.groupby("house").size().reindex(homes.house, fill_value=0).to_numpy() > 0
+    assert (adults.to_numpy()[lived_in] > 0).all()
+    assert persons.age.notna().all()
+
+
+def test_members_of_one_household_are_alike(release):
+    persons = release.bundle.tables["persons"].astype({"age": float, "number": int})
+    first, second = (persons[persons.number == i].set_index("house").age for i in (1, 2))
+    both = pd.concat([first, second], axis=1, keys=["a", "b"]).dropna()
+    assert both.a.corr(both.b) > 0.6
+
+
+def test_the_files_say_which_columns_hold_keys(release):
+    public = release.handed_over
+    described = json.loads((public / "tables.json").read_text())
+    homes, persons, trips = described["resources"]
+    assert homes["schema"]["primaryKey"] == ["house"] and "foreignKeys" not in homes["schema"]
+    reference = {
+        "fields": ["house", "number"],
+        "reference": {"resource": "persons", "fields": ["house", "number"]},
+    }
+    assert trips["schema"]["foreignKeys"] == [reference] and "primaryKey" not in trips["schema"]
+    for resource in (homes, persons, trips):
+        header = pd.read_csv(public / resource["path"], nrows=0)
+        assert list(header) == [field["name"] for field in resource["schema"]["fields"]]
+    readme = (public / "README.md").read_text()
+    assert "The folder tables has 3 linked tables with new keys" in readme
+    assert "Private rows of persons beyond the first 3 and trips beyond the first 2" in readme
+    assert "What is protected is a row of households with all rows that belong to it" in readme
+
+
+def test_the_bundle_is_verified_and_no_private_key_is_in_it(release):
+    found = release.bundle.verify()
+    assert not found.findings
+    assert any("each key is there once, and each row has its parent" in words for words in found.proven)
+    assert release.guarantee.unit.startswith("one household: all rows with the same house")
+    for path in release.folder.rglob("*"):
+        assert path.is_dir() or HOMES.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_other_rows_in_a_table_are_found(release, tmp_path, ending):
+    public = tmp_path / "public"
+    shutil.copytree(release.handed_over, public)
+    file = public / "tables" / f"persons.{ending}"
+    if ending == "csv":
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join([lines[0], lines[2], lines[1], *lines[3:]]))
+    else:
+        pq.write_table(pq.read_table(file).slice(1), file)
+    _, faults = CHECKED_TABLES.needed("this")(dpsynth.open_bundle(public))
+    assert faults == [(f"tables/persons.{ending}", "has other rows than the synthetic table.")]
+    file.unlink()
+    if ending == "parquet":
+        _, faults = CHECKED_TABLES.needed("this")(dpsynth.open_bundle(public))
+        assert "damaged or missing" in faults[0][1]
+
+
+def test_tables_that_are_handed_over_in_python(tmp_path):
+    keys = {"tables": two(), "epsilon": 4, "dataset": "homes", "ledger": tmp_path / "l.db"}
+    given = {name: frame for name, frame in frames(400).items() if name != "trips"}
+    done = dpsynth.release(given, outputs=tmp_path / "out", **keys)
+    assert list(done.bundle.tables) == ["households", "persons"]
+    with pytest.raises(ConfigError, match="a frame for each of households, persons"):
+        dpsynth.release(frames(400), outputs=tmp_path / "out", **keys)
+    one = {**keys, "dataset": "rents", "columns": {"rent": {"type": "integer", "min": 0, "max": 9}}}
+    del one["tables"]
+    with pytest.raises(SourceError, match="3 tables were handed over, and the configuration describes one"):
+        dpsynth.release(frames(400), outputs=tmp_path / "out", **one)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dpsynth.curator import Journal
+from tests.release.test_linked_tables import released, spec_of
+sound, seen = Journal._append, [0]
+def killed(self, record):
+    sound(self, record)
+    seen[0] += record["kind"] == "charge"
+    if seen[0] == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+Journal._append = killed
+released(Path(sys.argv[1]), spec_of(Path(sys.argv[1])))
+"""
+
+
+def test_a_release_that_is_killed_is_finished_by_its_id(tmp_path):
+    spec = spec_of(tmp_path)
+    command = [sys.executable, "-c", KILLED, str(tmp_path), "25"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    (partial,) = (tmp_path / "out" / "homes").glob(".*.partial")
+    finished = released(tmp_path, spec, resume=partial.name[1:].removesuffix(".partial"))
+    assert not finished.bundle.verify().findings and 3.9 < finished.guarantee.epsilon <= 4
+
+
+def test_a_neighbour_ends_the_same_way_with_the_same_words(tmp_path, capsys):
+    """Broken keys, orphans and cells that can't be read change no message and no exit."""
+    said = []
+    for wild in (False, True):
+        folder = tmp_path / str(wild)
+        folder.mkdir()
+        given = keyed(frames(300, wild=wild))
+        done = released(folder, spec_of(folder, given))
+        assert not done.bundle.verify().findings
+        said.append({path.relative_to(done.handed_over) for path in done.handed_over.rglob("*")})
+    assert said[0] == said[1]
+
+
+def test_a_table_whose_keys_fit_nothing_is_empty_to_the_owner(tmp_path):
+    given = keyed(frames(1500))
+    given["households"] = given["households"].assign(house="")
+    with pytest.raises(Paused):
+        released(tmp_path, spec_of(tmp_path, given, privacy={"epsilon": 4, "delta": 1e-6}))

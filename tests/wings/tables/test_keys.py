@@ -1,0 +1,190 @@
+"""The section of linked tables: what follows from it, and what is refused, each at its own key."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import pytest
+
+from dpsynth.config import Spec, from_mapping
+from dpsynth.errors import ConfigError
+
+from .linked import TABLES, two
+
+BASE = {"privacy": {"epsilon": 1, "delta": 1e-6}, "ledger": {"dataset": "homes"}}
+
+
+def spec_of(tables=TABLES, **more: object) -> Spec:
+    return Spec.from_dict({**BASE, "tables": tables, **more})
+
+
+def test_the_wide_table_has_a_column_for_each_cell_of_a_household():
+    columns = spec_of().columns
+    person = ["age", "sex", "trips", "trips_1_mode", "trips_2_mode"]
+    slots = [f"persons_{i}_{name}" for i in (1, 2, 3) for name in person]
+    assert list(columns) == ["region", "rent", "persons", *slots, "minors", "has_adult"]
+    assert (columns["persons"].min, columns["persons"].max) == (0, 4)
+    assert columns["persons_2_age"].missing is True
+    assert columns["region"].missing is False
+
+
+def test_what_is_not_there_is_missing_by_rules():
+    rules = spec_of().constraints
+    assert "(persons >= 2) == (persons_2_age is not missing)" in rules
+    assert "persons < 2 implies persons_2_sex is missing" in rules
+    assert "(persons >= 2) == (persons_2_trips is not missing)" in rules
+    assert "(persons_2_trips >= 1) == (persons_2_trips_1_mode is not missing)" in rules
+    assert "has_adult == 'yes' or persons == 0" in rules
+
+
+def test_the_root_with_all_that_belongs_to_it_is_protected():
+    near = spec_of().privacy.protected
+    assert (near.person, near.max_rows, near.kind) == ("house", 1, "household")
+    assert spec_of(privacy={"epsilon": 1, "delta": 1e-6, "unit": "households"}).privacy.protected == near
+    assert spec_of().privacy.cutoff == 0
+
+
+def test_rules_and_formulas_of_a_child_hold_in_each_of_its_rows():
+    tables = two()
+    years = {"type": "derived", "formula": "2026 - `age`"}
+    tables["persons"] = {
+        **tables["persons"],
+        "columns": {**TABLES["persons"]["columns"], "born": years},
+        "constraints": ["age < 15 implies sex == 'f'"],
+    }
+    spec = spec_of(tables)
+    assert spec.columns["persons_3_born"].formula == "2026 - persons_3_age"
+    assert "persons_3_age < 15 implies persons_3_sex == 'f'" in spec.constraints
+
+
+def test_the_order_of_children_decides_what_is_asked():
+    from dpsynth.config import compiled
+
+    tables = two()
+    tables["persons"] = {key: value for key, value in tables["persons"].items() if key != "order_by"}
+    tables["persons"]["key"] = "house"
+    other = two()
+    other["persons"] = {**other["persons"], "key": "house"}
+    assert compiled(spec_of(tables)).fingerprint != compiled(spec_of(other)).fingerprint
+
+
+def test_a_file_of_several_tables_is_read_from_yaml(tmp_path):
+    from dpsynth.config import load
+
+    path = tmp_path / "homes.yaml"
+    path.write_text(
+        "tables:\n"
+        "  houses: {source: {path: h.csv}, key: id, columns: {a: {type: boolean}}}\n"
+        "  people:\n"
+        "    source: {url: 'sqlite:///x.db', query: SELECT id FROM people}\n"
+        "    parent: {table: houses, key: id, max_children: 2}\n"
+        "    columns: {b: {type: boolean}}\n"
+        "privacy: {epsilon: 1}\n"
+        "ledger: {dataset: d}\n"
+    )
+    assert list(load(path).columns) == ["a", "people", "people_1_b", "people_2_b"]
+
+
+def changed(path: str, value: object) -> dict:
+    """The tables with another value at a path; with ``...`` without it."""
+    tables = copy.deepcopy(dict(TABLES))
+    *way, last = path.split(".")
+    spot: dict = tables
+    for key in way:
+        spot = spot[key]
+    if value is ...:
+        del spot[last]
+    else:
+        spot[last] = value
+    return tables
+
+
+REFUSED = [
+    ("households.key", ..., "tables.households.key is missing"),
+    ("households.order_by", "rent", "tables.households.order_by is for tables with a parent"),
+    ("persons.unit", "person", "tables.persons.unit is for the table at the root"),
+    ("persons.parent.table", "homes", "tables.persons.parent.table names 'homes', which is none of tables"),
+    ("persons.parent.max_children", 0, "tables.persons.parent.max_children must be a whole number"),
+    ("persons.parent.key", ["house", "x"], "tables.persons.parent.key must name as many columns"),
+    ("persons.key", ["number", "house"], "tables.persons.key must begin with the columns of"),
+    ("persons.key", ["house", "house"], "tables.persons.key lists a column twice"),
+    ("trips.parent", ..., "tables.trips.key is missing"),
+    (
+        "households.columns.house",
+        {"type": "integer", "min": 0, "max": 9},
+        "tables.households.columns.house is a key",
+    ),
+    (
+        "households.columns.region",
+        {"type": "categori"},
+        "tables.households.columns.region.type must be one of",
+    ),
+    ("persons.columns.age", {"type": "integer", "min": 9, "max": 0}, "tables.persons.columns.age"),
+    ("persons.columns", {}, "tables.persons.columns must declare at least one column"),
+    ("persons.colums", {}, "tables.persons.colums is not a known key"),
+    ("persons.constraints", ["agee < 4"], r"tables.persons.constraints\[0\] names 'agee'"),
+    ("persons.constraints", ["age <"], r"tables.persons.constraints\[0\] has the end"),
+    (
+        "households.constraints",
+        ["adults > 1"],
+        r"tables.households.constraints\[0\] names 'adults', which is no",
+    ),
+    (
+        "households.derived.minors",
+        {"count": "trips"},
+        "tables.households.derived.minors names 'trips', which is no child",
+    ),
+    (
+        "households.derived.minors",
+        {"count": "persons", "where": "old"},
+        "tables.households.derived.minors.where",
+    ),
+    ("households.derived.minors", {"sum": "persons"}, "tables.households.derived.minors must have one of"),
+    ("households.derived.rent", {"count": "persons"}, "tables.households.derived.rent is also among columns"),
+    (
+        "households.columns.persons",
+        {"type": "boolean"},
+        "tables.households.columns.persons and another column",
+    ),
+    ("trips.parent.max_children", 100, "tables need 310 constraints; at most 200 are allowed"),
+    ("persons.parent.max_children", 100, "tables make a table of more than 500 columns"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), REFUSED)
+def test_what_is_refused_is_named_by_its_own_key(path, value, words):
+    with pytest.raises(ConfigError, match=words):
+        spec_of(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"columns": {"a": {"type": "boolean"}}}, "columns is given beside tables"),
+        ({"constraints": ["a == b"]}, "constraints is given beside tables"),
+        ({"source": {"path": "x.csv"}}, "source is given beside tables"),
+        ({"privacy": {"epsilon": 1, "unit": "persons"}}, "privacy.unit must be households"),
+        ({"privacy": {"epsilon": 1, "neighbours": "replace_one"}}, "privacy.neighbours must be add_remove"),
+        ({"ledger": {}}, "ledger.dataset is missing"),
+        ({"tables": {}}, "tables must have one table without a parent"),
+        ({"tables": {"a": {"key": "k", "columns": {"b": {"type": "boolean"}}}}}, "tables has one table"),
+        ({"tables": {"a b": TABLES["households"], "p": TABLES["persons"]}}, "tables.a b as a name"),
+        ({"tables": 3}, "tables"),
+    ],
+)
+def test_other_keys_that_do_not_go_with_tables(more, words):
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        spec_of(**more)
+
+
+def test_tables_that_belong_to_each_other_are_refused():
+    tables = changed("trips.parent.table", "trips")
+    tables["trips"]["key"] = ["house", "number"]
+    with pytest.raises(ConfigError, match=r"tables\.trips\.parent\.table belongs to itself"):
+        spec_of(tables)
+
+
+def test_a_table_without_tables_is_what_it_was():
+    plain = {**BASE, "source": {"path": "x.csv"}, "columns": {"a": {"type": "boolean"}}}
+    assert from_mapping(plain).tables is None

@@ -1,0 +1,49 @@
+"""The page on linked tables: its commands say what it shows, and its configuration is one."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpsynth.bundle.recipient import open_bundle
+from dpsynth.config import from_mapping
+from tests.cli.here import Command
+
+PAGE = (Path(__file__).parents[3] / "docs" / "tables.md").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_page_do_what_it_shows(dpsynth: Command) -> None:
+    pytest.importorskip("statsmodels")
+    (shown,) = re.findall(r"^```\n(\$ dpsynth example.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    for told in shown.split("$ ")[1:]:
+        command, *lines = told.splitlines()
+        done = dpsynth(*shlex.split(command)[1:])
+        assert done.code == 0, done
+        said = re.sub(r"\d+", "0", done.out + done.err)
+        for line in lines:
+            assert line == "..." or re.sub(r"\d+", "0", line) in said, (line, said)
+    (public,) = Path().glob("outputs/randhie-linked/*/public")
+    for name, header in re.findall(r"==> tables/(\w+)\.csv <==\n(.*)\n", PAGE):
+        assert (public / "tables" / f"{name}.csv").read_text().startswith(f"{header}\n")
+    tables = open_bundle(public).tables
+    whole = tables["years"].merge(tables["persons"], on="zper")
+    assert len(whole) == len(tables["years"])
+    costly = (whole.meddol > 1000).groupby(whole.zper).sum()
+    counted = tables["persons"].set_index("zper").costly_years.reindex(costly.index)
+    assert (counted == costly).all()
+
+
+def test_the_configuration_of_the_page_is_one() -> None:
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    spec = from_mapping(yaml.safe_load(text))
+    assert "years_5_meddol" in spec.columns
+
+
+def test_every_key_of_a_table_is_on_the_page() -> None:
+    from dpsynth.wings.tables.keys import LinkedTable, Parent
+
+    listed = re.findall(r"^\| `(\w+)` \| ", PAGE, re.MULTILINE)
+    assert listed == list(LinkedTable.model_fields)
+    assert all(f"`{key}`" in PAGE for key in Parent.model_fields)
