@@ -1247,6 +1247,22 @@ FAULTS: tuple[Fault, ...] = (
         "wings/governance/test_acceptance.py::test_a_false_word_on_a_classifier_is_as_rare_as_is_said",
     ),
     _fault(
+        "noise of an exam that nobody compares",
+        "A bundle states less noise of its exam than was drawn, so errors seem surer than they are.",
+        "_uncharged",
+        "for c in exam.classified]",
+        "for c in exam.classified[:0]]",
+        "wings/governance/test_acceptance.py::test_an_exam_whose_stated_noise_was_not_charged_is_found",
+    ),
+    _fault(
+        "mean scores by half of the noise",
+        "A classifier is said to be good enough for all values, or not, more often than the odds say.",
+        "_limits_of_mean",
+        "deviations(noise, odds * (1 - _EACH)) * stddev",
+        "deviations(noise, odds * (1 - _EACH)) * stddev / 2",
+        "wings/governance/test_acceptance.py::test_a_false_word_on_a_classifier_is_as_rare_as_is_said",
+    ),
+    _fault(
         "criteria that nobody heeds",
         "A release that fails what its owner declared is shown all the same.",
         "heed_verdict",

@@ -90,8 +90,10 @@ _FILES = {
     "marginal by surplus": _WEIGHTS,
     "sums": SUMS,
     "finer counts": FINER,
+    "exam": "exam",
+    "classified": "classified",
 }
-"""The file with the answers to each kind of question."""
+"""The file with the answers to each kind of question; of those in the manifest, the kind."""
 
 _SAME_LOSS = 1e-9
 
@@ -187,7 +189,7 @@ def _equal(one: float | None, other: float | None) -> bool:
 
 
 def _uncharged(bundle: OpenedBundle, mechanisms: Sequence[Mechanism]) -> Iterator[Fault]:
-    """Noisy counts and sums that no mechanism of the same columns, noise and scale pays for."""
+    """Noisy answers that no mechanism of the same columns, noise and scale pays for."""
     paid = Counter(
         (_FILES[m.question], frozenset(m.columns or ()), _NOISES.get(m.mechanism), m.scale)
         for m in mechanisms
@@ -200,6 +202,9 @@ def _uncharged(bundle: OpenedBundle, mechanisms: Sequence[Mechanism]) -> Iterato
         given += [(file, MEASUREMENTS, a.clique, a.noise, a.scale) for a in earlier.answers]
     given += [(SUMS, SUMS, s.clique, s.noise, s.scale) for s in bundle.sums]
     given += [(FINER, FINER, f.clique, f.noise, f.scale) for f in bundle.finer]
+    if exam := bundle.facts.exam:
+        given += [(MANIFEST, "exam", (), exam.noise, exam.scale)] * exam.answered
+        given += [(MANIFEST, "classified", (c.target,), c.noise, c.scale) for c in exam.classified]
     for file, kind, clique, noise, scale in given:
         key = (kind, frozenset(clique), noise, scale)
         if paid[key] <= 0:

@@ -32,7 +32,7 @@ from dpsynth.pipeline.result import Release
 from dpsynth.statistics.exam import Basis, Exam
 from dpsynth.statistics.verdict import NO_VERDICT, Finished, Judgement, Verdict
 from dpsynth.wings.governance.acceptance import training
-from dpsynth.wings.governance.acceptance.judging import deviations, judged
+from dpsynth.wings.governance.acceptance.judging import _limits, _limits_of_mean, deviations, judged
 from dpsynth.wings.governance.acceptance.training import trained
 from tests.bundle.recipient.conftest import COLUMNS, table
 from tests.bundle.recipient.test_verify import sealed
@@ -113,7 +113,7 @@ def guessed(values: np.ndarray, noise: str, score: str, scale: float) -> Finishe
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("confidence", [0.95, 0.7])
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("scale", [0.4, 40.0])
+@pytest.mark.parametrize("scale", [0.4, 4.0, 40.0])
 def test_a_false_word_on_a_classifier_is_as_rare_as_is_said(noise, confidence, score, scale):
     rng, runs = np.random.default_rng(6), 700
     (true, exact), said = SCORES[score], {"met": 0, "not met": 0}
@@ -128,9 +128,20 @@ def test_a_false_word_on_a_classifier_is_as_rare_as_is_said(noise, confidence, s
     allowed = (1 - confidence) * runs
     for word, times in said.items():
         assert times < allowed + 4 * sqrt(allowed), (word, times)
-        # The mean over values has limits for each, so it is surer than it has to be.
-        if scale == 40.0 and score == "accuracy":
-            assert times > 0.6 * allowed - 4 * sqrt(allowed), (word, times)
+        # The mean over values has limits for each besides, so it is surer than it has to be.
+        if scale == {"accuracy": 40.0, "balanced_accuracy": 4.0}[score]:
+            least = 0.6 if score == "accuracy" else 0.3
+            assert times > least * allowed - 4 * sqrt(allowed), (word, times)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_limits_of_a_mean_over_many_values_are_narrower_than_the_mean_of_theirs(noise):
+    values = np.array([[300, 700]] * 20)
+    wide = deviations(noise, 0.05 / 20) * 10.0
+    low, high = _limits_of_mean(values, noise, 10.0, 0.05)
+    each = _limits(values[:1], wide)
+    assert each[0] < low < 0.7 < high < each[1]
+    assert high - low < 0.3 * (each[1] - each[0])
 
 
 @pytest.mark.parametrize(
@@ -554,6 +565,23 @@ def test_guesses_that_give_another_outcome_are_found(tmp_path, change):
     assert verified(public).good
     sealed(public, change)
     assert [finding.file for finding in verified(public).findings] == [MANIFEST]
+
+
+def quieter_guesses(manifest: dict[str, dict[str, list[dict[str, float]]]]) -> None:
+    manifest["exam"]["classified"][1]["scale"] *= 0.7
+
+
+def quieter_exam(manifest: dict[str, dict[str, float]]) -> None:
+    manifest["exam"]["scale"] *= 0.7
+
+
+@pytest.mark.parametrize(("change", "about"), [(quieter_guesses, "smoker"), (quieter_exam, "all rows")])
+def test_an_exam_whose_stated_noise_was_not_charged_is_found(tmp_path, change, about):
+    released(tmp_path, "publish", GUESSED)
+    (public,) = tmp_path.glob("outputs/people/*/public")
+    sealed(public, change)
+    words = f"holds an answer about {about} that no mechanism of manifest.json is for."
+    assert words in [finding.sentence for finding in verified(public).findings]
 
 
 def test_the_plan_says_from_which_score_on_a_criterion_can_be_told(tmp_path):

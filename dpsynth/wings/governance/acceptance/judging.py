@@ -116,27 +116,31 @@ def deviations(noise: str, beyond: float) -> float:
 _SHARES = np.linspace(0.0, 1.0, 10_001)
 """Scores of a classifier; limits are rounded to the next of these, outwards."""
 
+_EACH = 0.4
+"""The share of the odds of a mean over values that is for limits of each value by itself."""
+
 
 def _right(one: RightGuesses, finished: Finished) -> _Judged:
     """The score of a classifier, by the noisy counts of its guesses.
 
     With R rows guessed right of N, R - p N is known up to noise: (1 - p) times that of the rows guessed
     right, less p times that of those guessed wrong. The limits enclose each p for which it may be 0, however
-    few rows there are. The mean over values has the means of their limits, which share the odds.
+    few rows there are. A mean over values has the limits of ``_limits_of_mean``.
     """
     answers = () if finished.exam is None else finished.exam.classified
     found = next((a for a in answers if (a.target, a.aim) == (one.classifier, one.aim)), None)
     if found is None:
         return "can't be told", "The answer about the classifier was lost.", 0.0
     odds, values = float(1 - one.confidence), np.array([found.wrong, found.right]).T
-    groups = values[:, None] if one.score == "balanced_accuracy" else values[None]
-    wide = deviations(found.noise, odds / len(groups)) * found.stddev
-    low, high = np.mean([_limits(group, wide) for group in groups], axis=0).tolist()
+    if one.score == "balanced_accuracy":
+        low, high = _limits_of_mean(values, found.noise, found.stddev, odds)
+    else:
+        low, high = _limits(values, deviations(found.noise, odds) * found.stddev)
     sure, least = f"{percent(float(one.confidence))} sure", float(one.at_least)
     most = max(values.sum(axis=1).max() / max(values.sum(), 1), 0.0)
     alone = f"The most frequent value alone would be right for about {percent(min(most, 1.0))}."
     if one.score == "balanced_accuracy":
-        alone = f"One value alone would be right for {percent(1 / len(groups))}."
+        alone = f"One value alone would be right for {percent(1 / len(values))}."
     if low >= least:
         return "met", f"It is {percent(low)} at least ({sure}). {alone}", odds
     if high < least:
@@ -154,6 +158,45 @@ def _limits(counts: NDArray[np.int64], wide: float) -> tuple[float, float]:
     if not len(open_):
         return 0.0, 1.0
     return float(_SHARES[max(open_[0] - 1, 0)]), float(_SHARES[min(open_[-1] + 1, len(_SHARES) - 1)])
+
+
+def _limits_of_mean(values: NDArray[np.int64], noise: str, stddev: float, odds: float) -> tuple[float, float]:
+    """Limits of the mean over values of the share of rows guessed right, each wrong with at most these odds.
+
+    Of value k, p is the share, N the number of rows, g = (wrong + right) / N, and d is p less the noisy
+    share. _EACH of the odds is for an interval of each p and of each N, all together. The rest is for one
+    linear statistic: sum g d is at most z sqrt(sum v), v = s^2 (p^2 + (1 - p)^2) / N^2, as it is a sum of
+    independent noises. As sqrt(x) <= (x / u + u) / 2, for every u > 0 and l >= 0
+
+        sum d <= sum of max over d and g of [(1 - l g) d + l z^2 v / (2 u)] + l u / 2,
+
+    convex in g and linear in d, so each maximum lies at ends of the intervals. The least over a grid of l and
+    u holds. The mean of the intervals of p holds too.
+
+    Args:
+        values: noisy rows guessed wrong and right, int64[values, 2].
+    """
+    wide = deviations(noise, odds * _EACH / (4 * len(values))) * stddev
+    ends = np.array([_limits(value[None], wide) for value in values]).T
+    low, high = ends.mean(axis=1).tolist()
+    rows, reach = values.sum(axis=1), wide * sqrt(2) + 0.5
+    if (rows <= reach).any():
+        return low, high
+    shares, factors = values[:, 1] / rows, np.array([rows / (rows + reach), rows / (rows - reach)])
+    beyond = deviations(noise, odds * (1 - _EACH)) * stddev
+    # Noise is of whole rows.
+    squares = ((1 - ends) ** 2 + ends**2).max(axis=0) * (beyond / rows) ** 2
+    rounding = 0.5 * factors / rows
+    lambdas = np.linspace(0.5, 1.5, 41)[:, None, None, None, None]
+    typical = (np.sqrt(squares.sum()) * np.linspace(0.8, 3, 12))[:, None, None, None]
+    spread = squares * factors**2 / (2 * typical) + rounding
+    reaches = []
+    for off in (ends - shares, shares - ends):
+        most = (1 - lambdas * factors) * off[:, None] + lambdas * spread
+        bounds = most.max(axis=(2, 3)).sum(axis=2) + lambdas[..., 0, 0, 0] * typical[:, 0, 0, 0] / 2
+        reaches.append(float(bounds.min()) / len(values))
+    mean = float(shares.mean())
+    return max(low, mean - reaches[1]), min(high, mean + reaches[0])
 
 
 def _reach_of_guesses(wide: float, cells: int, shares: NDArray[np.float64] | float) -> NDArray[np.float64]:
@@ -242,7 +285,9 @@ def told_beforehand(compiled: CompiledSpec, plan: Plan, rows: int) -> Iterator[s
 def _reach_of_score(one: RightGuesses, compiled: CompiledSpec, plan: Plan, rows: int) -> float:
     """The reach of a score's noise to one side, where all values of the column have as many rows."""
     classes = next(len(c.codec.labels) for c in compiled.columns if c.name == one.classifier)
-    groups = classes if one.score == "balanced_accuracy" else 1
-    stddev = plan.bought.counts(plan.exam_price * GUESSES_SHARE).stddev
-    wide = deviations(plan.noise, float(1 - one.confidence) / groups) * stddev
-    return float(_reach_of_guesses(wide, classes // groups, float(one.at_least))) * groups / rows
+    stddev, least = plan.bought.counts(plan.exam_price * GUESSES_SHARE).stddev, float(one.at_least)
+    odds = float(1 - one.confidence)
+    if one.score == "balanced_accuracy":
+        each = np.array([[round(share * rows / classes) for share in (1 - least, least)]] * classes)
+        return least - _limits_of_mean(each, plan.noise, stddev, odds)[0]
+    return float(_reach_of_guesses(deviations(plan.noise, odds) * stddev, classes, least)) / rows
