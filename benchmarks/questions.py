@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from coded_tables import markdown
-from criteria import SIZES, table
+from criteria import A_LEDGER, SIZES, table
 
 import dpsynth
 from dpsynth.bundle.recipient.query import answered
 from dpsynth.columns.section import Value
-from dpsynth.config import from_mapping
+from dpsynth.config import Spec, from_mapping
 from dpsynth.wings.governance.verification.answering import config_of
 from dpsynth.wings.governance.verification.papers import ODDS, outcome
 
@@ -43,6 +43,20 @@ def true_figures(real: pd.DataFrame) -> list[dict[tuple[str, ...], float]]:
         {key if isinstance(key, tuple) else (key,): float(value) for key, value in found.items()}
         for found in (counts, shares, means)
     ]
+
+
+def spec_of(real: pd.DataFrame, columns: dict[str, Value], epsilon: float, text: str, folder: str) -> Spec:
+    """The configuration of releases that answer a question, with a ledger in a folder of its own."""
+    real.to_csv(f"{folder}/made.csv", index=False)
+    values: dict[str, Value] = {
+        "release": "made",
+        "source": {"path": f"{folder}/made.csv"},
+        "privacy": {"epsilon": 1, "delta": 0.000001},
+        "ledger": {"url": f"sqlite:///{folder}/ledger.db", "cap": {"epsilon": 1000000}},
+        "columns": columns,
+        "verification": {"epsilon": 100, "question": epsilon},
+    }
+    return from_mapping(config_of(from_mapping(values), values, text))
 
 
 def main() -> None:
@@ -63,31 +77,23 @@ def main() -> None:
     for epsilon in chosen.epsilon:
         for text, figures in zip(QUESTIONS, truth, strict=True):
             false, wide = defaultdict(list), []
-            with tempfile.TemporaryDirectory() as folder:
-                real.to_csv(f"{folder}/made.csv", index=False)
-                values: dict[str, Value] = {
-                    "release": "made",
-                    "source": {"path": f"{folder}/made.csv"},
-                    "privacy": {"epsilon": 1, "delta": 0.000001},
-                    "ledger": {"url": f"sqlite:///{folder}/ledger.db", "cap": {"epsilon": 1000000}},
-                    "columns": columns,
-                    "verification": {"epsilon": 100, "question": epsilon},
-                }
-                spec = from_mapping(config_of(from_mapping(values), values, text))
-                for _ in range(chosen.runs):
-                    made = dpsynth.release(spec, outputs=Path(folder, "out"), tell=lambda _: None)
-                    wrong: dict[str, list[bool]] = defaultdict(list)
-                    for row in answered(dpsynth.open_bundle(made.folder), text).rows:
-                        found, t = row.estimate, figures[row.labels]
-                        ends = (found.low, found.high) if found.low == found.low else (None, None)
-                        wide.append((found.high - found.low) / t)
-                        for side in (1 + WITHIN, 1 - WITHIN):
-                            beyond = 1e-6 if side > 1 else -1e-6
-                            claims = {"holds": t * (side + beyond), "does not hold": t * (side - beyond)}
-                            for word, claimed in claims.items():
-                                wrong[word].append(outcome(claimed, *ends, WITHIN) == word)
-                    for word, said in wrong.items():
-                        false[word].append(float(np.mean(said)))
+            for start in range(0, chosen.runs, A_LEDGER):
+                with tempfile.TemporaryDirectory() as folder:
+                    spec = spec_of(real, columns, epsilon, text, folder)
+                    for _ in range(min(A_LEDGER, chosen.runs - start)):
+                        made = dpsynth.release(spec, outputs=Path(folder, "out"), tell=lambda _: None)
+                        wrong: dict[str, list[bool]] = defaultdict(list)
+                        for row in answered(dpsynth.open_bundle(made.folder), text).rows:
+                            found, t = row.estimate, figures[row.labels]
+                            ends = (found.low, found.high) if found.low == found.low else (None, None)
+                            wide.append((found.high - found.low) / t)
+                            for side in (1 + WITHIN, 1 - WITHIN):
+                                beyond = 1e-6 if side > 1 else -1e-6
+                                claims = {"holds": t * (side + beyond), "does not hold": t * (side - beyond)}
+                                for word, claimed in claims.items():
+                                    wrong[word].append(outcome(claimed, *ends, WITHIN) == word)
+                        for word, said in wrong.items():
+                            false[word].append(float(np.mean(said)))
             for word, shares in false.items():
                 spread = float(np.std(shares)) / sqrt(len(shares))
                 lines.append([f"{epsilon:g}", text.replace("|", ""), word, f"{ODDS:g}",

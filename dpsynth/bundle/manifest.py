@@ -352,7 +352,7 @@ _COMPOSED = ("epsilon", "delta", "rho", "mu", "approximate_delta", "unit", "neig
 
 _AS_PUBLISHED = (
     "release", "release_id", "rehearsal", "date", "warnings", "minimum_set_size", "maximum_set_overlap",
-    "terms", "signed_by",
+    "terms", "signed_by", "disclosed_outside",
 )  # fmt: skip
 """Facts of a publication that the manifest states as they are."""
 
@@ -375,6 +375,10 @@ class Manifest(Part):
     contribution_bounding: ContributionBounding | None = None
     guarantee: StatedGuarantee
     not_protected: Texts = Field(description="What the guarantee doesn't cover.")
+    disclosed_outside: tuple[dict[str, str], ...] = Field(
+        (),
+        description="What is public without noise: its kind, the column that it is about, and what.",
+    )
     cautions: Texts = Field(description="How far to believe the numbers.")
     warnings: tuple[DataWarning, ...]
     budget_requested: dict[str, Any]

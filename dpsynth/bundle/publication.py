@@ -22,6 +22,7 @@ from dpsynth.accounting.slices import Slice
 from dpsynth.bundle.row_files import TableFiles
 from dpsynth.bundle.row_source import RowSource
 from dpsynth.columns.column import Column
+from dpsynth.columns.disclosed import NO_PROVENANCE, Provenance, disclosed
 from dpsynth.columns.domain import Clique, Compression
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import (
@@ -200,6 +201,7 @@ class Publication:
         maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
             ``dpsynth query`` withholds an answer; None without such a rule.
         terms: terms of use for recipients.
+        provenance: the configuration's section of that name.
         history: each column with that of the row before, where rows follow each other.
     """
 
@@ -249,10 +251,28 @@ class Publication:
     audience: BundleAudience | None = None
     weights: tuple[WeightedCounts, ...] = ()
     history: tuple[Measurement, ...] = ()
+    provenance: Provenance = NO_PROVENANCE
 
     @cached_property
     def constraints(self) -> tuple[Enforcement, ...]:
         return enforcement_of(self.rows.rules, self.layout)
+
+    @property
+    def disclosed_outside(self) -> tuple[Mapping[str, str], ...]:
+        """What is public without noise."""
+        return tuple(
+            disclosed(
+                self.release,
+                self.layout,
+                self.provenance,
+                found=self.found,
+                rules=[str(one.rule) for one in self.constraints],
+                counts=[one.clique for one in self.public_marginals.marginals],
+                table="" if self.public_table is None else "A public table, used as evidence",
+                period="" if self.part is None else str(self.part.column),
+                asked=[one.title for one in self.statistics if one.kind != "one_way"],
+            )
+        )
 
     @property
     def model(self) -> MarkovRandomField:

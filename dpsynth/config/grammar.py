@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from dpsynth.columns.column import Column, ValueSearch
 from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, check_expected
 from dpsynth.columns.derived import Derived
+from dpsynth.columns.disclosed import NO_PROVENANCE, Provenance
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Reference
 from dpsynth.columns.finished_table import Classifier, FinishedTable
@@ -370,6 +371,9 @@ class Spec(Section):
         default=None,
         description="Instant until which the finished bundle is kept encrypted, with its time zone, such as "
         "2026-12-24T09:00+01:00. Left out: it is published at once.",
+    )
+    provenance: Provenance = Field(
+        default=NO_PROVENANCE, description="Where the configuration comes from: a look, a choice."
     )
     period: Period | None = Field(
         default=None, description="Slice of the table that a release is about. Left out: all rows."

@@ -187,20 +187,6 @@ def figure(value: Fraction) -> str:
     return rounded_up(near if exact else float_up(value))
 
 
-_SHORT = {
-    "discrete Laplace": "Laplace",
-    "discrete Gaussian": "Gaussian",
-    "exponential mechanism": "choices",
-    "partition selection": "finding values",
-    "discrete Gaussian threshold": "finding values",
-}
-
-
-def asked_in_words(line: Line) -> str:
-    """The answers that a release is charged for, by mechanism, in words."""
-    return ", ".join(f"{number:,} {_SHORT.get(mechanism, mechanism)}" for mechanism, number in line.asked)
-
-
 def sources_in_words(account: Balance) -> Iterator[str]:
     """The tables of an account, and why they may have another account too, as sentences."""
     if account.sources:

@@ -146,6 +146,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         audience=audience if audience.name else None,
         weights=(*measured.by_weights, *measured.surplus),
         history=() if measured.history is None else measured.history.links,
+        provenance=inputs.spec.provenance,
     )
 
 

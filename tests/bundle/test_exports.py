@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,8 +14,11 @@ import pytest
 from rdflib import RDF, Graph, Namespace, URIRef
 
 from dpsynth.accounting.events import Guarantee
+from dpsynth.accounting.slices import Slice
 from dpsynth.bundle.manifest import Manifest
-from dpsynth.wings.proof.catalogues import FROM_THE_CURATOR, croissant_text, disclosed_outside, registry_entry
+from dpsynth.columns.disclosed import Chosen, Provenance
+from dpsynth.wings.proof.catalogues import FROM_THE_CURATOR, croissant_text, registry_entry
+from tests.bundle.conftest import NAMES
 from tests.cli.here import Command
 
 SECTIONS = {
@@ -153,21 +157,29 @@ def test_the_guarantee_stands_in_the_metadata_as_linked_data(written) -> None:
 
 
 def test_what_is_public_without_noise_is_listed_by_kind_and_column(written) -> None:
-    whole = json.loads((written() / "manifest.json").read_text(encoding="utf-8"))
-    whole["constraints"]["rules"] = [{"rule": "a <= b", "kept": "as rows are drawn"}]
-    whole["public_marginals"] = [{"columns": [whole["columns"][0]["name"]], "rows": None}]
-    whole["public_table"] = {}
-    whole["period"] = {"column": "day", "label": "May"}
-    whole["found_with_budget"] = {whole["columns"][1]["name"]: ["values"]}
-    whole["columns"][3]["computed_from"] = "age * 2"
-    manifest = Manifest.model_validate(whole)
-    names = [column["name"] for column in whole["columns"]]
-    outside = disclosed_outside(manifest)
-    assert [fact["column"] for fact in outside if fact["kind"] == "column"] == names
-    assert [fact["column"] for fact in outside if fact["kind"] == "domain"] == [names[0], names[2]]
-    assert [fact["column"] for fact in outside if fact["kind"] == "formula"] == [names[3]]
-    of_all = {"constraint", "public counts", "public table", "period", "statistic"}
-    assert {fact["kind"] for fact in outside if "column" not in fact} == of_all
+    origin = Provenance(
+        looked_at=(NAMES[0],), chosen=Chosen(on="t.csv", among={"a.yaml": 0.01}, name="a.yaml")
+    )
+    part = Slice("day", "2026-05", date(2026, 5, 1), date(2026, 6, 1))
+    manifest = Manifest.read(written(found={NAMES[1]: ("values",)}, part=part, provenance=origin))
+    outside = manifest.disclosed_outside
+    of = {
+        kind: [fact.get("column") for fact in outside if fact["kind"] == kind]
+        for kind in ("column", "domain")
+    }
+    assert of == {"column": [*NAMES], "domain": [NAMES[0], *NAMES[2:]]}
+    (look,) = (fact for fact in outside if fact["kind"] == "look")
+    assert look["column"] == NAMES[0] and look["what"].startswith(
+        f"What a look at the private table told of {NAMES[0]}"
+    )
+    (choice,) = (fact["what"] for fact in outside if fact["kind"] == "choice")
+    assert "the candidate a.yaml" in choice and "on t.csv" in choice and "a.yaml: 1.00 %" in choice
+    assert {fact["kind"] for fact in outside if "column" not in fact} == {
+        "name",
+        "choice",
+        "period",
+        "statistic",
+    }
     asked = [table.title for table in manifest.statistics if table.kind != "one_way"]
     assert len(asked) == sum(fact["kind"] == "statistic" for fact in outside) > 0
     graph = linked(croissant_text(manifest))
@@ -176,7 +188,7 @@ def test_what_is_public_without_noise_is_listed_by_kind_and_column(written) -> N
     assert kinds == sorted(fact["kind"] for fact in outside)
     # Each is about a field of the table of rows.
     about = {*graph.objects(None, DP.about)}
-    assert about == {*graph.subjects(RDF.type, CR.Field)} and len(about) == len(names)
+    assert about == {*graph.subjects(RDF.type, CR.Field)} and len(about) == len(NAMES)
     told = set(registry_entry(manifest)["deployment"]["dp_flavor"]["unprotected_quantities"])
     assert {fact["what"] for fact in outside} <= told
 

@@ -275,4 +275,28 @@ GOVERNANCE: tuple[Fault, ...] = (
         "delta",
         f"{_HERE}test_reviewing.py::test_beliefs_grow_further_with_no_larger_probability_than_is_said",
     ),
+    _fault(
+        "a free choice by the private table",
+        "Which candidate was taken tells of the table, and nobody has paid for it.",
+        "dpsynth.wings.governance.choosing._check",
+        "is_part_of(on, spec.source.path)",
+        "False",
+        f"{_HERE}test_choosing.py::test_what_is_no_free_choice_is_refused",
+    ),
+    _fault(
+        "a free choice in the ledger of the table",
+        "Runs on a stand-in use up the cap of the private table.",
+        "dpsynth.wings.governance.choosing._released",
+        'spec.model_copy(update={"ledger": ledger})',
+        "spec",
+        f"{_HERE}test_choosing.py::test_a_choice_follows_from_the_stand_in_alone",
+    ),
+    _fault(
+        "a look that nobody hears of",
+        "Bounds that were taken from the private table pass for public knowledge.",
+        "dpsynth.columns.disclosed.disclosed",
+        "if name in origin.looked_at:",
+        "if False and name in origin.looked_at:",
+        f"{_HERE}test_choosing.py::test_what_a_request_says_is_disclosed_is_what_the_release_states",
+    ),
 )

@@ -13,6 +13,7 @@ WING = Wing(
     commands={
         "request": f"{_HERE}.commands:request",
         "approve": f"{_HERE}.commands:approve",
+        "choose": f"{_HERE}.commands:choose",
         "review": f"{_HERE}.commands:review",
         "withdraw": f"{_HERE}.commands:withdraw",
         "publish": f"{_HERE}.commands:publish",

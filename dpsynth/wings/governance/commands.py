@@ -112,6 +112,27 @@ def approve(
         print("Put the policy in force with the command by which it was asked for.")
 
 
+def choose(
+    configs: Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Two configurations or more.")],
+    out: Annotated[Path, typer.Option(help="A new file for the one that is chosen.")],
+    on: Annotated[
+        str | None,
+        typer.Option(help="A CSV file that stands in for the private table; left out: a made-up table."),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="How often each is run.")] = 3,
+) -> None:
+    """Choose among configurations by running each on a stand-in for the private table, for nothing."""
+    from dpsynth.api.releasing import note
+    from dpsynth.wings.governance.choosing import choose as chosen
+
+    if out.exists():
+        raise ConfigError(f"{out} exists already. Give a new name with --out.")
+    found = chosen(configs, on, runs=runs, tell=note)
+    text = found.written()
+    print(found.in_words)
+    write_page(out, text.encode())
+
+
 def review(
     target: Annotated[
         str,

@@ -23,6 +23,7 @@ from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.neighbours import left_unprotected
 from dpsynth.bundle.manifest import Manifest
 from dpsynth.bundle.recipient.opened import Notice, notices_beside
+from dpsynth.columns.disclosed import disclosed
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.public_schema import public_schema
 from dpsynth.config import CompiledSpec, Spec, compiled
@@ -208,7 +209,7 @@ def review_of_request(request: Request, spec: Spec, page: Reading) -> Review:
         not_protected=(left_unprotected(guarantee.unit),),
         ways=tuple(_ways(spec, plan, worked_out)),
         columns=_columns(worked_out.layout),
-        outside=tuple(_outside(spec)),
+        outside=_in_sentences(disclosed_beforehand(worked_out)),
         criteria=_criteria(spec),
         exam=_exam(plan),
         policy=governed_by(page).policy,
@@ -223,7 +224,6 @@ def review_of_bundle(public: Path, manifest: Manifest, page: Reading | None) -> 
     entry = None if page is None else page.release(manifest.release_id)
     found = None if page is None else governed_by(page)
     asked = None if found is None else found.requests.get(found.request_of.get(manifest.release_id, ""))
-    rules = [f"A rule: {stated.rule}." for stated in manifest.constraints.rules]
     return Review(
         of="bundle",
         name=manifest.release_id,
@@ -234,7 +234,7 @@ def review_of_bundle(public: Path, manifest: Manifest, page: Reading | None) -> 
         not_protected=manifest.not_protected,
         ways=(),
         columns=_columns(manifest.layout),
-        outside=(f"The name of the release, {manifest.release}.", *rules, *_stated(manifest)),
+        outside=_in_sentences(manifest.disclosed_outside),
         criteria=tuple(one.line for one in manifest.verdict.criteria),
         exam=tuple(manifest.verdict.in_words),
         policy=None if found is None else found.policy,
@@ -302,20 +302,27 @@ def _said(described: Mapping[str, object]) -> str:
     return f"{named}, and {len(labels) - _NAMED:,} more" if len(labels) > _NAMED else named
 
 
-def _outside(spec: Spec) -> Iterator[str]:
-    yield f"The name of the release, {spec.release}."
-    for rule in spec.constraints:
-        yield f"A rule that all rows are taken to obey: {rule}."
-    if spec.period is not None:
-        yield f"The column of periods, {spec.period.column}, and how long they are."
-    if spec.public_table is not None:
-        yield f"The public table {spec.public_table.path}, which is about none of the persons protected."
-    for marginal in spec.public_marginals:
-        yield f"Public counts or shares of {', '.join(marginal.columns)}."
-    if spec.publish.statistics:
-        yield "Which statistics are asked for: " + "; ".join(
-            " and ".join(s.columns) for s in spec.publish.statistics
+def disclosed_beforehand(worked_out: CompiledSpec) -> tuple[Mapping[str, str], ...]:
+    """What a release of a configuration would make public without noise."""
+    spec, public = worked_out.spec, worked_out.spec.public_table
+    return tuple(
+        disclosed(
+            spec.release,
+            worked_out.layout,
+            spec.provenance,
+            found=[c.name for c in worked_out.columns if c.search is not None],
+            rules=spec.constraints,
+            counts=[one.columns for one in spec.public_marginals],
+            table="" if public is None else f"The public table {public.path}, used as evidence",
+            period="" if spec.period is None else spec.period.column,
+            asked=[" and ".join(one.columns) for one in spec.publish.statistics],
         )
+    )
+
+
+def _in_sentences(facts: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """The facts but those that the page's table of columns shows."""
+    return tuple(fact["what"] for fact in facts if fact["kind"] not in ("column", "domain"))
 
 
 def _afterwards(spec: Spec) -> Iterator[str]:
@@ -326,14 +333,6 @@ def _afterwards(spec: Spec) -> Iterator[str]:
             f"Questions of recipients may be answered: each for ε = {spec.verification.question}, all for "
             f"ε = {spec.verification.epsilon}. Each answer is a release of its own, with its own approval."
         )
-
-
-def _stated(manifest: Manifest) -> Iterator[str]:
-    for marginal in manifest.public_marginals:
-        yield f"Public counts or shares of {', '.join(marginal.columns)}."
-    titles = "; ".join(statistic.title for statistic in manifest.statistics)
-    if titles:
-        yield f"Which statistics were asked for: {titles}."
 
 
 def _criteria(spec: Spec) -> tuple[str, ...]:

@@ -335,8 +335,22 @@ def _shown(view: AccountView, today: date) -> dict[str, object]:
             *views.sources_in_words(view.account),
         ),
         "length": _lengths(view),
-        "asked": {line.entry.release_id: views.asked_in_words(line) for line in view.lines},
+        "asked": {line.entry.release_id: _asked_in_words(line) for line in view.lines},
     }
+
+
+_SHORT = {
+    "discrete Laplace": "Laplace",
+    "discrete Gaussian": "Gaussian",
+    "exponential mechanism": "choices",
+    "partition selection": "finding values",
+    "discrete Gaussian threshold": "finding values",
+}
+
+
+def _asked_in_words(line: views.Line) -> str:
+    """The answers that a release is charged for, by mechanism, in words."""
+    return ", ".join(f"{number:,} {_SHORT.get(mechanism, mechanism)}" for mechanism, number in line.asked)
 
 
 def _gauge(view: AccountView) -> tuple[float, float]:

@@ -78,7 +78,7 @@ def croissant(manifest: Manifest) -> dict[str, object]:
         types=_TYPES,
         described=_described,
         mechanisms=_grouped(manifest.mechanisms),
-        outside=disclosed_outside(manifest),
+        outside=manifest.disclosed_outside,
     )
 
 
@@ -127,31 +127,9 @@ def registry_entry(manifest: Manifest) -> dict[str, object]:
         lost=stated | more,
         unit=protected(promise.unit),
         domain=[_domain(facts) for facts in manifest.columns],
-        unprotected=[*manifest.not_protected, *(fact["what"] for fact in disclosed_outside(manifest))],
+        unprotected=[*manifest.not_protected, *(fact["what"] for fact in manifest.disclosed_outside)],
         mechanisms=_grouped(manifest.mechanisms),
     )
-
-
-def disclosed_outside(manifest: Manifest) -> list[dict[str, str]]:
-    """Facts that are public without noise, each with its kind and the column that it is about, if any."""
-    found = []
-    for facts in manifest.columns:
-        name, formula = str(facts["name"]), facts.get("computed_from")
-        told = [("column", f"The name of {name}, and its type {facts['type']}.")]
-        if formula is not None:
-            told.append(("formula", f"How {name} follows from other columns: {formula}"))
-        elif facts.get("labels") is not None and name not in manifest.found_with_budget:
-            told.append(("domain", f"The values, or ends and bins, that {name} was declared with."))
-        found += [{"kind": kind, "column": name, "what": what} for kind, what in told]
-    rules, marginals, tables = manifest.constraints.rules, manifest.public_marginals, manifest.statistics
-    of_all = [("constraint", f"A rule that all rows are taken to obey: {one.rule}") for one in rules]
-    of_all += [("public counts", f"Counts or shares of {', '.join(one.columns)}.") for one in marginals]
-    if manifest.public_table is not None:
-        of_all.append(("public table", "A public table was used as evidence; nothing protects what it says."))
-    if manifest.period is not None:
-        of_all.append(("period", f"The column of periods, {manifest.period['column']}, and their length."))
-    of_all += [("statistic", f"That it was asked for: {t.title}") for t in tables if t.kind != "one_way"]
-    return [*found, *({"kind": kind, "what": what} for kind, what in of_all)]
 
 
 def _domain(facts: Facts) -> dict[str, object]:

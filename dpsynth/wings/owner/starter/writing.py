@@ -185,7 +185,7 @@ def config_text(draft: Draft, release: str, schema: str | None, command: str) ->
     marked = not all(sketch.guessed for sketch in declared)
     for sketch in draft.columns:
         lines += _column(sketch, marked=marked)
-    return "\n".join([*lines, "", *_review(draft)]) + "\n"
+    return "\n".join([*lines, *_provenance(draft), "", *_review(draft)]) + "\n"
 
 
 def release_name(path: str) -> str:
@@ -321,6 +321,15 @@ def _wrapped(start: str, value: Value, text: str) -> list[str]:
             line = " " * (len(start) + 1)
         line += piece + " "
     return [*lines, line.rstrip()]
+
+
+def _provenance(draft: Draft) -> list[str]:
+    """The columns whose declarations come from the table, for the release to say so."""
+    names = [_flow(sketch.name) for sketch in draft.columns if sketch.guessed and not sketch.gaps]
+    if not draft.looked or not names:
+        return []
+    head = "  # The release says of these that a look told of them. Take out what is known without the table."
+    return ["", "provenance:", head, "  looked_at: [", *_filling("    ", names), "  ]"]
 
 
 def _review(draft: Draft) -> list[str]:
