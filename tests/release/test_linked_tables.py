@@ -203,3 +203,18 @@ def test_a_table_whose_keys_fit_nothing_is_empty_to_the_owner(tmp_path):
     given["households"] = given["households"].assign(house="")
     with pytest.raises(Paused):
         released(tmp_path, spec_of(tmp_path, given, privacy={"epsilon": 4, "delta": 1e-6}))
+
+
+def test_the_owner_is_told_what_of_the_tables_is_left_out(tmp_path):
+    from dpsynth.wings.owner.assess.checking import check
+
+    given = keyed(frames(300, wild=True))
+    found = check(spec_of(tmp_path, given))
+    told = {(finding.about, finding.cells): finding.what for finding in found.findings}
+    plain = frames(300)
+    sizes = plain["persons"].groupby("house").size()
+    beyond = int((sizes - 3).clip(lower=0).sum())
+    assert told["tables.households", 1].startswith("1 row of 304 of households with the key of one before")
+    assert any(about == "tables.persons.parent.max_children" and cells >= beyond for about, cells in told)
+    assert any("without the key of a row of households" in words for words in told.values())
+    assert any("whose row of households isn't there" in words for words in told.values())

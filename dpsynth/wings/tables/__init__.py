@@ -14,6 +14,7 @@ WING = Wing(
         "tables": f"{_HERE}.keys:LinkedTables",
         "wide configuration": f"{_HERE}.keys:widened",
         "wide table": f"{_HERE}.wide_rows:wide_table",
+        "check of links": f"{_HERE}.wide_rows:links_checked",
         "tables of a bundle": f"{_HERE}.splitting:database_of",
         "opened tables": f"{_HERE}.splitting:opened_tables",
         "checked tables": f"{_HERE}.splitting:checked_tables",

@@ -63,12 +63,34 @@ class _Loaded:
     children: dict[str, tuple[_Loaded, Rows, Rows, Rows]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """What of a table is not used; private, and for its owner's eyes alone.
+
+    Attributes:
+        rows: all rows.
+        nameless: rows without a key; below the root, without that of a parent.
+        others: at the root, rows with the key of one before; below, rows whose parent isn't there.
+        beyond: rows beyond the most of one row above.
+        crowded: rows above that have more.
+        largest: the most rows that one row above has.
+    """
+
+    rows: int
+    nameless: int
+    others: int
+    beyond: int = 0
+    crowded: int = 0
+    largest: int = 0
+
+
 class WideTable:
     """The wide table of some linked tables, with the interface of a table in a database."""
 
     def __init__(self, tables: Mapping[str, LinkedTable], readers: Mapping[str, _Reader]) -> None:
-        self._tables, self._readers = tables, readers
+        self.tables, self._readers = tables, readers
         self._secret = secrets.token_bytes(32)
+        self.left_out: dict[str, LeftOut] = {}
 
     def __repr__(self) -> str:
         return "<the private rows of linked tables>"
@@ -76,19 +98,19 @@ class WideTable:
     @property
     def names(self) -> list[str]:
         """The names of its columns, in order."""
-        root = root_of(self._tables)
-        return [key_column(self._tables), *self._names(root, "")]
+        root = root_of(self.tables)
+        return [key_column(self.tables), *self._names(root, "")]
 
     def _names(self, name: str, prefix: str) -> Iterator[str]:
-        yield from (prefix + c for c, d in self._tables[name].columns.items() if d.type not in _NOT_READ)
-        for child in children_of(self._tables, name):
+        yield from (prefix + c for c, d in self.tables[name].columns.items() if d.type not in _NOT_READ)
+        for child in children_of(self.tables, name):
             yield prefix + child
-            for i in range(1, most_of(self._tables[child]) + 1):
+            for i in range(1, most_of(self.tables[child]) + 1):
                 yield from self._names(child, slot(prefix, child, i))
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise SourceError if the beginnings of the tables show that ``batches`` would."""
-        for name in self._tables:
+        for name in self.tables:
             self._readers[name].check(self._columns_of(name, columns))
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
@@ -97,10 +119,12 @@ class WideTable:
         Raises:
             SourceError: a table can't be read, or lacks a column.
         """
-        root = root_of(self._tables)
+        root = root_of(self.tables)
         whole = self._loaded(root, columns)
         kept = _firsts_of(whole.codes, nobody(self._secret))
-        key = key_column(self._tables)
+        nameless = int((whole.codes == nobody(self._secret)).sum())
+        self.left_out[root] = LeftOut(len(whole.codes), nameless, len(whole.codes) - nameless - len(kept))
+        key = key_column(self.tables)
         for start in range(0, len(kept), _ROWS):
             rows = kept[start : start + _ROWS]
             found = dict(self._cells(whole, root, "", rows))
@@ -110,7 +134,7 @@ class WideTable:
 
     def _columns_of(self, name: str, columns: Sequence[str]) -> list[str]:
         """The columns of a table that are read: declared ones, keys, its order, and more at the root."""
-        table = self._tables[name]
+        table = self.tables[name]
         declared = [c for c, d in table.columns.items() if d.type not in _NOT_READ]
         keys = [*(table.key or ()), *(table.parent.key if table.parent else ())]
         more = [table.order_by] if table.order_by else []
@@ -120,7 +144,7 @@ class WideTable:
         return list(dict.fromkeys([*declared, *keys, *more]))
 
     def _loaded(self, name: str, columns: Sequence[str]) -> _Loaded:
-        table, names = self._tables[name], self._columns_of(name, columns)
+        table, names = self.tables[name], self._columns_of(name, columns)
         read: dict[str, list[pa.Array]] = {c: [] for c in names}
         for batch in self._readers[name].batches(names):
             for c in names:
@@ -128,7 +152,7 @@ class WideTable:
                 read[c].append(pa.DictionaryArray.from_arrays(pa.array(cells.index), cells.texts))
         whole = {c: _joined(parts) for c, parts in read.items()}
         found = _Loaded(whole, self._codes([whole[c] for c in table.key]) if table.key else np.zeros(0, "u8"))
-        for child in children_of(self._tables, name):
+        for child in children_of(self.tables, name):
             found.children[child] = self._belonging(found, child, columns)
         return found
 
@@ -144,7 +168,7 @@ class WideTable:
     def _belonging(
         self, above: _Loaded, child: str, columns: Sequence[str]
     ) -> tuple[_Loaded, Rows, Rows, Rows]:
-        table = self._tables[child]
+        table = self.tables[child]
         assert table.parent is not None
         loaded = self._loaded(child, columns)
         parents = _firsts_of(above.codes, nobody(self._secret))
@@ -158,17 +182,26 @@ class WideTable:
         in_turn = np.lexsort((*places, owner))
         number = np.bincount(owner, minlength=len(above.codes)).astype(np.int64)
         first = np.cumsum(number) - number
+        self._count(child, whose, number)
         # The last place of each stands for a row that isn't there.
         return loaded, np.append(held[in_turn], -1), np.append(first, 0), np.append(number, 0)
+
+    def _count(self, child: str, whose: NDArray[np.uint64], number: Rows) -> None:
+        beyond = np.maximum(number - most_of(self.tables[child]), 0)
+        nameless = int((whose == nobody(self._secret)).sum())
+        lost = len(whose) - int(number.sum()) - nameless
+        largest = int(number.max(initial=0))
+        found = LeftOut(len(whose), nameless, lost, int(beyond.sum()), int((beyond > 0).sum()), largest)
+        self.left_out[child] = found
 
     def _cells(self, loaded: _Loaded, name: str, prefix: str, rows: Rows) -> Iterator[tuple[str, pa.Array]]:
         absent = rows < 0
         taken = pa.array(rows, mask=absent)
-        for column, declared in self._tables[name].columns.items():
+        for column, declared in self.tables[name].columns.items():
             if declared.type not in _NOT_READ:
                 yield prefix + column, loaded.cells[column].take(taken)
         for child, (below, held, first, number) in loaded.children.items():
-            most = most_of(self._tables[child])
+            most = most_of(self.tables[child])
             many = number[rows]
             yield prefix + child, pa.array(np.minimum(many, most + 1), mask=absent)
             for i in range(1, most + 1):
@@ -253,3 +286,30 @@ def _reader(name: str, source: Source | None) -> _Reader:
         lambda columns: check_source(path, columns, form),
         lambda columns: read_cells(path, columns, form, keep_broken=False),
     )
+
+
+def links_checked(spec: Spec, frames: MemoryTable | None) -> Iterator[tuple[str, int, str, str]]:
+    """What of linked tables a release doesn't use: the key, the rows, a sentence and a remedy. Private."""
+    table = wide_table(spec, frames)
+    for _ in table.batches([key_column(table.tables)]):
+        pass
+    for name, found in table.left_out.items():
+        above, key = table.tables[name].parent, f"tables.{name}"
+        without = "without a key" if above is None else f"without the key of a row of {above.table}"
+        other = "with the key of one before" if above is None else f"whose row of {above.table} isn't there"
+        for rows, what in ((found.nameless, without), (found.others, other)):
+            if rows:
+                words = f"{_rows(rows)} of {found.rows:,} of {name} {what}, left out"
+                yield key, rows, words, "see to the table"
+        if above is not None and found.beyond:
+            words = (
+                f"{_rows(found.beyond)} of {found.rows:,} of {name} beyond max_children, left out: "
+                f"{_rows(found.crowded)} of {above.table} with more than {above.max_children}, at most "
+                f"{found.largest:,}"
+            )
+            remedy = "raise max_children if anyone could know that there are more, without the table"
+            yield f"{key}.parent.max_children", found.beyond, words, remedy
+
+
+def _rows(number: int) -> str:
+    return "1 row" if number == 1 else f"{number:,} rows"

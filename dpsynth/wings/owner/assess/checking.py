@@ -35,6 +35,7 @@ from dpsynth.errors import SourceError
 from dpsynth.pipeline.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
 from dpsynth.pipeline.reservation import Occasion, occasion_of
 from dpsynth.pipeline.steps import guarded
+from dpsynth.wing import Point
 from dpsynth.wings.owner.assess.findings import TUNED, Finding, UnitTally, column_findings, source_findings
 from dpsynth.wings.owner.assess.proposals import ObedienceTally, Proposal, about_rules, proposals
 from dpsynth.wings.owner.assess.row_sample import ColumnTally, PersonTally, RowSample, TypedRows
@@ -231,6 +232,12 @@ def check(spec: Spec, period: str | None = None, table: MemoryTable | None = Non
     return guarded("check the table", lambda: _checked(inputs, occasion))
 
 
+LINKS: Point[Callable[[Spec, MemoryTable | None], Iterable[tuple[str, int, str, str]]]] = Point(
+    "check of links", "tables"
+)
+"""What of linked tables a release doesn't use: the key, the number of rows, a sentence and a remedy."""
+
+
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
     names = _all_names(inputs, occasion)
     broken, tallying = BrokenRows(), _Tallying(inputs, occasion, names)
@@ -238,12 +245,13 @@ def _checked(inputs: Inputs, occasion: Occasion) -> Check:
         tallying.add(batch)
     tallying.propose(lambda: as_texts(cells_of(inputs, occasion)))
     source = inputs.spec.source
-    if inputs.table is not None:
+    if inputs.table is not None and inputs.spec.tables is None:
         return tallying.check("the table in memory", ())
     if source.in_database:
         return tallying.check(source.url or f"the database of {source.url_from}", ())
     if inputs.spec.tables is not None:
-        return tallying.check("the linked tables", ())
+        links = LINKS.needed("tables")(inputs.spec, inputs.table)
+        return tallying.check("the linked tables", [Finding(*found) for found in links])
     path, form = file_of(inputs)
     keeps_broken = inputs.plan.neighbours.person is None
     about_file = source_findings(path, form, broken, tallying.headers, keeps_broken=keeps_broken)
