@@ -139,10 +139,27 @@ def test_other_rows_in_a_table_are_found(release, tmp_path, ending):
         pq.write_table(pq.read_table(file).slice(1), file)
     _, faults = CHECKED_TABLES.needed("this")(dpsynth.open_bundle(public))
     assert faults == [(f"tables/persons.{ending}", "has other rows than the synthetic table.")]
-    file.unlink()
-    if ending == "parquet":
-        _, faults = CHECKED_TABLES.needed("this")(dpsynth.open_bundle(public))
-        assert "damaged or missing" in faults[0][1]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("number", "1", "has a key twice"),
+        ("house", "99999", "has rows without a row of households"),
+        ("house", "1", "has more than 3 rows of one row of households"),
+    ],
+)
+def test_wrong_keys_are_found_in_a_bundle_of_csv_files_alone(tmp_path, column, value, words):
+    given = {name: frame for name, frame in frames(300).items() if name != "trips"}
+    keys = {"tables": two(), "epsilon": 4, "dataset": "homes", "ledger": tmp_path / "l.db"}
+    done = dpsynth.release(given, outputs=tmp_path / "out", publish={"formats": ["csv"]}, **keys)
+    assert not done.bundle.verify().findings and list(done.bundle.tables) == ["households", "persons"]
+    file = done.handed_over / "tables" / "persons.csv"
+    persons = pd.read_csv(file, dtype=str)
+    persons.loc[:20, column] = value
+    persons.to_csv(file, index=False)
+    _, faults = CHECKED_TABLES.needed("this")(dpsynth.open_bundle(done.handed_over))
+    assert any(words in fault for _, fault in faults)
 
 
 def test_tables_that_are_handed_over_in_python(tmp_path):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
@@ -39,6 +40,11 @@ from dpsynth.errors import nearest
 
 MOST_CHILDREN = 100
 MOST_COLUMNS = 500
+_FEW_CHILDREN, _TOLD_APART = 5, 2
+"""The most child rows that are all told apart, and how many of more are, where nobody says."""
+_FIRST_TWO, _LATER = 3, 2
+"""How many times as much as others a pair of columns matters of the first two child rows, and of one of these
+and the third."""
 _FEW = Decimal("0.98")
 """Share of the cells of a first child row that may be missing without a warning."""
 _TABLE = Text("a plain word of letters, digits and _, such as persons", pattern=r"[^\W\d]\w*", longest=60)
@@ -73,6 +79,18 @@ class Parent(Section):
         description="Most rows of this table that are used of one parent's row: the first ones in their "
         "order. From public knowledge."
     )
+    roles: Annotated[int, Whole(at_least="1", at_most=str(MOST_CHILDREN))] | None = Field(
+        default=None,
+        description="Number of first rows that are told apart, as the first and the second member of a "
+        "household; of all further ones a random one stands for each. Left out: max_children up to 5, and "
+        "otherwise 2.",
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Parent:
+        if self.roles is not None and self.roles > self.max_children:
+            raise refused(f"must be at most max_children, {self.max_children}", "roles")
+        return self
 
 
 class Aggregate(Section):
@@ -84,9 +102,12 @@ class Aggregate(Section):
 
     @property
     def table(self) -> str:
+        """The child table."""
         raise NotImplementedError
 
-    def formula(self, condition: str) -> str:
+    @property
+    def kind(self) -> str:
+        """Its word: count, or any."""
         raise NotImplementedError
 
 
@@ -99,8 +120,9 @@ class Count(Aggregate):
     def table(self) -> str:
         return self.count
 
-    def formula(self, condition: str) -> str:
-        return condition
+    @property
+    def kind(self) -> str:
+        return "count"
 
 
 class AnyOf(Aggregate):
@@ -112,8 +134,9 @@ class AnyOf(Aggregate):
     def table(self) -> str:
         return self.any
 
-    def formula(self, condition: str) -> str:
-        return f"if({condition} > 0, 'yes', 'no')"
+    @property
+    def kind(self) -> str:
+        return "any"
 
 
 if TYPE_CHECKING:
@@ -239,18 +262,42 @@ def most_of(table: LinkedTable) -> int:
     return table.parent.max_children
 
 
+def roles_of(table: LinkedTable) -> int:
+    """The number of first rows that are told apart."""
+    assert table.parent is not None
+    most = table.parent.max_children
+    return table.parent.roles or (most if most <= _FEW_CHILDREN else _TOLD_APART)
+
+
+OTHER = "other"
+
+
+def slots(most: int, roles: int) -> list[tuple[str, int]]:
+    """The child rows that stand beside a parent's row, and the number of rows from which each is there.
+
+    >>> slots(4, 2)
+    [('1', 1), ('2', 2), ('other', 3)]
+    """
+    return [(str(i), i) for i in range(1, roles + 1)] + ([(OTHER, roles + 1)] if roles < most else [])
+
+
+def slots_of(table: LinkedTable) -> list[tuple[str, int]]:
+    """The same of a table."""
+    return slots(most_of(table), roles_of(table))
+
+
 def key_column(tables: Mapping[str, LinkedTable]) -> str:
     """The column of the wide table that holds the key of its row."""
     return ", ".join(tables[root_of(tables)].key or ())
 
 
-def slot(prefix: str, child: str, number: int) -> str:
-    """What stands before the names of columns of a child row, from 1, in the wide table.
+def slot(prefix: str, child: str, name: str) -> str:
+    """What stands before the names of columns of a child row in the wide table.
 
-    >>> slot("", "persons", 2)
+    >>> slot("", "persons", "2")
     'persons_2_'
     """
-    return f"{prefix}{child}_{number}_"
+    return f"{prefix}{child}_{name}_"
 
 
 @dataclass(frozen=True)
@@ -283,7 +330,7 @@ def widened(values: Mapping[str, object]) -> dict[str, object]:
     wide = _Wide({}, [])
     _widen(wide, tables, root, "", ())
     if len(wide.rules) > MAX_RULES:
-        words = f"need {len(wide.rules)} constraints; at most {MAX_RULES} are allowed. Lower max_children"
+        words = f"need {len(wide.rules)} constraints; at most {MAX_RULES} are allowed. Lower roles"
         raise refused(words, "tables")
     return {
         **values,
@@ -292,7 +339,31 @@ def widened(values: Mapping[str, object]) -> dict[str, object]:
         "columns": wide.columns,
         "constraints": wide.rules,
         "privacy": _privacy(values.get("privacy"), tables),
+        **_structure(values, tables, wide),
     }
+
+
+def _structure(
+    values: Mapping[str, object], tables: Mapping[str, LinkedTable], wide: _Wide
+) -> dict[str, object]:
+    """The section of structure, in which pairs of rows of one root matter more than other pairs.
+
+    Most roots that have several rows have the first two, and these are alike; later ones are in few.
+    """
+    given = values.get("structure", "auto")
+    given = {"method": given} if isinstance(given, str) else given
+    if not isinstance(given, Mapping) or "workload" in given or given.get("method", "auto") != "auto":
+        return {}
+    modelled = [c for c, declared in wide.columns.items() if not isinstance(declared, DerivedColumn)]
+    usual, pairs, root = len(modelled) - 2, [], root_of(tables)
+    for child in children_of(tables, root):
+        own = [c for c, declared in tables[child].columns.items() if isinstance(declared, Modelled)]
+        starts = [slot("", child, label) for label, _ in slots_of(tables[child])[:3]]
+        for first, second in combinations(starts, 2):
+            times = _FIRST_TWO if second == starts[1] else _LATER
+            weight = usual * (times - 1)
+            pairs += [{"columns": [first + a, second + b], "weight": weight} for a in own for b in own]
+    return {"structure": {**given, "workload": {"ways": 3, "marginals": pairs}}} if pairs else {}
 
 
 def _privacy(given: object, tables: Mapping[str, LinkedTable]) -> object:
@@ -315,14 +386,12 @@ def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
     """Refuse formulas and rules of a table that name what it doesn't have, at their own place."""
     table, children = tables[name], children_of(tables, name)
     layout = layout_of(table.columns)
-    beside = {*table.derived, *children}
+    known = _below_named(tables, name)
     try:
         check_layout(layout)
-        own = [rule for rule in table.constraints if beside.isdisjoint(_named(rule))]
-        if len(own) == len(table.constraints):
-            check_rules(own, layout)
+        if all(set(_named(rule)) <= layout.named.keys() for rule in table.constraints):
+            check_rules(table.constraints, layout)
         for i, rule in enumerate(table.constraints):
-            known = {*layout.named, *beside}
             unknown = next((c for c in _named(rule) if c not in known), None)
             if unknown is not None:
                 words = f"names '{unknown}', which is no column of {name}{nearest(unknown, known)}"
@@ -361,7 +430,7 @@ def _widen(
         there: the condition under which the row is there, and the number that says so; none at the root.
     """
     table, children = tables[name], children_of(tables, name)
-    names = {c: prefix + c for c in (*table.columns, *table.derived, *children)}
+    names = {c: prefix + c for c in _below_named(tables, name)}
 
     def add(column: str, declared: object) -> None:
         if column in wide.columns or column == key_column(tables):
@@ -371,7 +440,7 @@ def _widen(
         if len(wide.columns) > MOST_COLUMNS:
             raise refused(
                 f"make a table of more than {MOST_COLUMNS} columns, with those of each row that may belong "
-                f"to a row of {root_of(tables)}. Lower max_children, or leave out columns",
+                f"to a row of {root_of(tables)}. Lower roles, or leave out columns",
                 "tables",
             )
 
@@ -390,11 +459,19 @@ def _widen(
         add(names[child], number)
         if there:
             wide.rules.extend(_presence(names[child], there, needed=True))
-        for i in range(1, most + 1):
-            _widen(wide, tables, child, slot(prefix, child, i), (names[child], str(i)))
-    for column, asked in table.derived.items():
-        add(names[column], {"type": "derived", "formula": _formula(asked, tables, prefix)})
+        for label, least in slots_of(tables[child]):
+            _widen(wide, tables, child, slot(prefix, child, label), (names[child], str(least)))
     wide.rules.extend([renamed(rule, names) for rule in table.constraints])
+
+
+def _below_named(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
+    """What the rules of a table may name: its columns, the numbers of child rows, and their columns."""
+    found = [*tables[name].columns]
+    for child in children_of(tables, name):
+        found.append(child)
+        for label, _ in slots_of(tables[child]):
+            found += [slot("", child, label) + c for c in _below_named(tables, child)]
+    return found
 
 
 def _presence(column: str, there: Sequence[str], *, needed: bool) -> list[str]:
@@ -417,16 +494,3 @@ def _in_slot(declared: Modelled, number: int) -> Modelled:
         return declared.model_copy(update={"expected": expected})
     expected.pop("default", None)
     return declared.model_copy(update={"expected": expected, "missing": True, "default": None})
-
-
-def _formula(asked: Aggregate, tables: Mapping[str, LinkedTable], prefix: str) -> str:
-    """The formula of a column that is computed from child rows."""
-    child, parts = tables[asked.table], []
-    for i in range(1, most_of(child) + 1):
-        names = {c: slot(prefix, asked.table, i) + c for c in child.columns}
-        there = [f"{prefix}{asked.table} >= {i}"]
-        if asked.where is not None:
-            there += [f"({renamed(asked.where, names)})"]
-            there += [f"{names[c]} is not missing" for c in dict.fromkeys(_named(asked.where))]
-        parts.append(f"if({' and '.join(there)}, 1, 0)")
-    return asked.formula("(" + " + ".join(parts) + ")")

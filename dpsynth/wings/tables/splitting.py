@@ -1,5 +1,8 @@
 """The synthetic tables of a release: its wide rows, split again, with new keys.
 
+Where not all child rows are told apart, the wide row has one further row, which stands for all others. Then
+each other row of a parent is the further row of a parent that is like it.
+
 Invariant: post-processing of the synthetic rows. Every key is there once, every row below the root has its
 parent, and no row of a parent has more children than the configuration allows.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +19,39 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from dpsynth.bundle.manifest import MANIFEST
 from dpsynth.bundle.recipient.opened import OpenedBundle, csv_texts, synthetic_texts
 from dpsynth.bundle.row_files import SyntheticTable, write_csv
+from dpsynth.columns.derived import Derived
+from dpsynth.columns.expression import parse, renamed
 from dpsynth.columns.layout import Layout, companion
 from dpsynth.config import Spec
 from dpsynth.figures import count, listed
-from dpsynth.wings.tables.keys import LinkedTable, children_of, most_of, root_of, slot
+from dpsynth.wings.tables.keys import (
+    OTHER,
+    LinkedTable,
+    children_of,
+    most_of,
+    roles_of,
+    root_of,
+    slot,
+    slots,
+)
 
 FOLDER, FILE = "tables", "tables.json"
+
+_SEED = 7
+"""The seed of draws among rows that are alike: whoever splits the same wide rows has the same tables."""
+_MATCHED, _LEAST_ALIKE, _SIZES = 3, 5, 3
+"""The most columns that rows are alike in, the fewest rows to choose from, and how many numbers of child rows
+are told apart beyond the least that has others."""
+_DISTINCT = 12
+"""The most values of a column that are told apart where rows that are alike are sought."""
+
+Places = NDArray[np.int64]
+Shares = NDArray[np.float64]
 
 _TYPES = {"int": "integer", "double": "number", "bool": "boolean", "date32": "date"}
 
@@ -38,31 +64,38 @@ class Shape:
         key: the columns that tell its rows apart; none where nothing refers to them.
         above: the columns that hold its parent's key; none at the root.
         number: a column that numbers the rows of one parent's row; "" without.
-        columns: its other columns.
-        most: the most rows of one parent's row.
+        order: a column of its own by which these follow each other; "" without.
+        columns: its other columns, but for those that are computed from child rows.
+        most, roles: the most rows of one parent's row, and the number of those that are told apart.
+        derived: columns computed from child rows: the child table, count or any, and a condition.
     """
 
     name: str
     key: tuple[str, ...]
     above: tuple[str, ...]
     number: str
+    order: str
     columns: tuple[str, ...]
     most: int
+    roles: int
+    derived: Mapping[str, tuple[str, str, str]]
     children: tuple[Shape, ...]
 
     @staticmethod
     def of(tables: Mapping[str, LinkedTable], name: str) -> Shape:
         table = tables[name]
         columns = tuple(c for c, d in table.columns.items() if d.type != "identifier")
-        order = table.order_by or ""
+        order, below = table.order_by or "", children_of(tables, name)
         return Shape(
             name,
             table.key or (),
             table.parent.key if table.parent else (),
             "" if order in (*columns, *(table.key or ())) else order,
-            (*columns, *table.derived),
-            most_of(table) if table.parent else 1,
-            tuple(Shape.of(tables, child) for child in children_of(tables, name)),
+            order if order in columns else "",
+            columns,
+            *((most_of(table), roles_of(table)) if table.parent else (1, 1)),
+            {c: (asked.table, asked.kind, asked.where or "") for c, asked in table.derived.items()},
+            tuple(Shape.of(tables, child) for child in below),
         )
 
     @staticmethod
@@ -70,24 +103,25 @@ class Shape:
         """The shape that a manifest states.
 
         Raises:
-            KeyError, TypeError: it states none.
+            KeyError, TypeError, ValueError: it states none.
         """
-        texts = {c: tuple(map(str, stated[c])) for c in ("key", "above", "columns")}
+        key, above, columns = (tuple(map(str, stated[c])) for c in ("key", "above", "columns"))
+        name, number, order = (str(stated[c]) for c in ("name", "number", "order"))
+        most, roles = int(stated["most"]), int(stated["roles"])
+        derived = {str(c): _three(asked) for c, asked in stated["derived"].items()}
         below = tuple(Shape.from_json(child) for child in stated["children"])
-        return Shape(
-            str(stated["name"]),
-            texts["key"],
-            texts["above"],
-            str(stated["number"]),
-            texts["columns"],
-            int(stated["most"]),
-            below,
-        )
+        return Shape(name, key, above, number, order, columns, most, roles, derived, below)
 
     def to_json(self) -> dict[str, Any]:
-        own = {c: list(getattr(self, c)) for c in ("key", "above", "columns")}
-        children = [child.to_json() for child in self.children]
-        return {"name": self.name, "number": self.number, "most": self.most, **own, "children": children}
+        return {
+            "name": self.name,
+            **{c: list(getattr(self, c)) for c in ("key", "above")},
+            **{c: getattr(self, c) for c in ("number", "order")},
+            "columns": list(self.columns),
+            **{c: getattr(self, c) for c in ("most", "roles")},
+            "derived": {c: list(asked) for c, asked in self.derived.items()},
+            "children": [child.to_json() for child in self.children],
+        }
 
     @property
     def all(self) -> Iterator[Shape]:
@@ -96,76 +130,221 @@ class Shape:
         for child in self.children:
             yield from child.all
 
-    def wide(self, present: Sequence[str]) -> list[str]:
-        """The columns that one of its rows takes in wide rows, with those for missing markers."""
-        found = [c for own in self.columns for c in (own, companion(own))]
-        for child in self.children:
-            found.append(child.name)
-            for i in range(1, child.most + 1):
-                found += [slot("", child.name, i) + c for c in child.wide(present)]
-        return found
+    @property
+    def slots(self) -> list[tuple[str, int]]:
+        """Its rows beside its parent's, and the number of rows from which each is there."""
+        return slots(self.most, self.roles)
 
 
-def split(wide: pa.Table, shape: Shape) -> dict[str, pa.Table]:
-    """The tables that wide rows stand for, by name; those of one parent's row follow each other.
+def _three(listed: Sequence[Any]) -> tuple[str, str, str]:
+    first, second, third = map(str, listed)
+    return first, second, third
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """The rows of one table, by where they stand in wide rows.
+
+    Attributes:
+        starts: what stands before the names of columns in wide rows.
+        start: int64[rows], which of these it is for each row.
+        row: int64[rows], its wide row.
+        owner: int64[rows], the row that it belongs to, by number.
+        number: int64[rows], which row of that one it is, from 1.
+    """
+
+    starts: Sequence[str]
+    start: Places
+    row: Places
+    owner: Places
+    number: Places
+
+    def taken(self, wide: pa.Table, column: str) -> pa.ChunkedArray:
+        """A column of these rows, from wide rows."""
+        parts, spots = [], []
+        for i, start in enumerate(self.starts):
+            here = np.flatnonzero(self.start == i)
+            parts.append(wide[start + column].take(pa.array(self.row[here])))
+            spots.append(here)
+        whole = pa.concat_tables([pa.table({"": part}) for part in parts])
+        return whole[""].take(pa.array(np.argsort(np.concatenate(spots), kind="stable")))
+
+    def in_order(self, order: Places) -> _Placed:
+        return _Placed(self.starts, self.start[order], self.row[order], self.owner[order], self.number)
+
+
+def split(wide: pa.Table, shape: Shape, layout: Layout) -> Split:
+    """The tables that wide rows stand for.
 
     Args:
-        wide: wide rows; numbers of child rows are integers, all else is typed or text.
+        wide: typed wide rows.
+        layout: that of the wide rows.
     """
-    found: dict[str, pa.Table] = {}
-    _split(wide, shape, {}, None, found)
-    return {table.name: found[table.name] for table in shape.all}
+    rows = np.arange(wide.num_rows)
+    none = np.zeros(wide.num_rows, np.int64)
+    placed: dict[str, _Placed] = {}
+    _place(wide, shape, _Placed([""], none, rows, rows, none + 1), placed)
+    found = Split(shape, placed)
+    return replace(found, derived={t.name: _derived(found, wide, t, layout) for t in shape.all})
 
 
-def _split(
-    wide: pa.Table,
-    shape: Shape,
-    above: Mapping[str, pa.Array],
-    number: pa.Array | None,
-    found: dict[str, pa.Table],
-) -> None:
-    keys = dict(above)
-    new = [c for c in shape.key if c not in above]
-    scoped = len(new) < len(shape.key) and number is not None
-    for c in new:
-        # A key that begins with that of the parent numbers the rows of one parent.
-        keys[c] = number if scoped else pa.array(np.arange(1, wide.num_rows + 1))
-    if shape.number and number is not None:
-        keys.setdefault(shape.number, number)
-    held = {*wide.column_names}
-    own = {c: wide[c] for name in shape.columns for c in (name, companion(name)) if c in held}
-    found[shape.name] = pa.table({**keys, **own})
+def _place(wide: pa.Table, shape: Shape, own: _Placed, found: dict[str, _Placed]) -> None:
+    found[shape.name] = own
     for child in shape.children:
-        many = np.minimum(pc.fill_null(wide[child.name], 0).to_numpy(), child.most)
-        rows = np.repeat(np.arange(wide.num_rows), many)
-        turn = np.arange(len(rows)) - np.repeat(np.cumsum(many) - many, many)
-        columns = child.wide(wide.column_names)
-        parts, spots = [], []
-        for i in range(child.most):
-            names = [slot("", child.name, i + 1) + c for c in columns]
-            known = {c: n for c, n in zip(columns, names, strict=True) if n in held}
-            here = np.flatnonzero(turn == i)
-            part = wide.select(list(known.values())).rename_columns(list(known)).take(pa.array(rows[here]))
-            parts.append(part)
-            spots.append(here)
-        together = pa.concat_tables(parts).take(pa.array(np.argsort(np.concatenate(spots), kind="stable")))
-        refers = zip(child.above, (keys[c] for c in shape.key), strict=True)
-        key = {c: pc.take(values, pa.array(rows)) for c, values in refers}
-        _split(together, child, key, pa.array(turn + 1), found)
+        starts = [slot(start, child.name, label) for start in own.starts for label, _ in child.slots]
+        many = np.minimum(pc.fill_null(own.taken(wide, child.name), 0).to_numpy(), child.most)
+        owner = np.repeat(np.arange(len(own.row)), many)
+        number = 1 + np.arange(len(owner)) - np.repeat(np.cumsum(many) - many, many)
+        start = own.start[owner] * len(child.slots) + np.minimum(number, len(child.slots)) - 1
+        below = _Placed(starts, start, own.row[owner].copy(), owner, number)
+        further = np.flatnonzero(number > len(child.slots))
+        if len(further):
+            alike = _Alike(wide, shape, child, own)
+            below.row[further] = alike.rows(owner[further], many)
+        if child.order:
+            values = below.taken(wide, child.order)
+            if not pa.types.is_dictionary(values.type) and not pa.types.is_string(values.type):
+                by = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy()
+                below = below.in_order(np.lexsort((by, owner)))
+        _place(wide, child, below, found)
 
 
-def _texts(texts: Mapping[str, pa.Array], typed: pa.Table, shape: Shape) -> pa.Table:
-    """Wide rows as texts, but for the numbers of child rows."""
-    numbers = {*_numbers(shape, "")}
-    columns = {c: typed[c] if c in numbers else t for c, t in texts.items()}
-    return pa.table(columns)
+class _Alike:
+    """Rows whose other child row stands for further ones of rows that are like them.
+
+    Rows are alike in the number of their child rows, and in the columns that tell most of those of the other
+    child row: columns of their own, and of the child rows that are told apart.
+    """
+
+    def __init__(self, wide: pa.Table, shape: Shape, child: Shape, own: _Placed) -> None:
+        self._own, self._least, self._rng = own, child.roles + 1, np.random.default_rng(_SEED)
+        sides = [slot("", child.name, label) for label, _ in child.slots[:-1]]
+        names = [*shape.columns, *(side + c for side in sides for c in child.columns)]
+        known = [c for c in names if own.starts[0] + c in wide.column_names]
+        other = slot("", child.name, OTHER)
+        there = pc.fill_null(own.taken(wide, child.name), 0).to_numpy() >= self._least
+        codes = {c: _few_values(own.taken(wide, c)) for c in known}
+        told = [_few_values(own.taken(wide, other + c))[there] for c in child.columns]
+        worth = {c: sum(_information(own[there], of) for of in told) for c, own in codes.items()}
+        best = sorted(known, key=lambda c: -worth[c])[:_MATCHED]
+        self._by = [codes[c] for c in best if worth[c] > 0]
+
+    def rows(self, needy: Places, many: Places) -> Places:
+        """For rows, int64[needy], the wide rows of rows that are alike; those of most matches first."""
+        size = np.minimum(many, self._least + _SIZES)
+        able = self._rng.permutation(np.flatnonzero(many >= self._least))
+        found, left = np.full(len(needy), -1), np.arange(len(needy))
+        for number in range(len(self._by), -2, -1):
+            key = self._own.start * (size.max() + 1) + (size if number >= 0 else 0)
+            for codes in self._by[: max(number, 0)]:
+                key = key * (codes.max() + 1) + codes
+            order = np.argsort(key[able], kind="stable")
+            known, pool = key[able][order], able[order]
+            first, end = (np.searchsorted(known, key[needy[left]], side) for side in ("left", "right"))
+            enough = end - first >= (_LEAST_ALIKE if number >= 0 else 1)
+            chosen = first + (self._rng.random(len(left)) * (end - first)).astype(np.int64)
+            found[left[enough]] = pool[chosen[enough]]
+            left = left[~enough]
+        return np.asarray(self._own.row[found], np.int64)
 
 
-def _numbers(shape: Shape, prefix: str) -> Iterator[str]:
+def _few_values(values: pa.ChunkedArray) -> Places:
+    """Codes of values, int64[rows]: of many numbers or moments their tenths, of many texts the commonest."""
+    codes = pc.dictionary_encode(values.combine_chunks().cast(pa.string()), null_encoding="encode")
+    found: Places = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if len(codes.dictionary) <= _DISTINCT:
+        return found
+    if pa.types.is_string(values.type) or pa.types.is_dictionary(values.type):
+        common = np.argsort(np.argsort(-np.bincount(found), kind="stable"), kind="stable")
+        return np.asarray(np.minimum(common[found], _DISTINCT), np.int64)
+    ranks: Places = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy()
+    edges = np.unique(np.quantile(ranks, np.arange(1, 10) / 10))
+    return np.asarray(np.searchsorted(edges, ranks, "right"), np.int64)
+
+
+def _information(first: Places, second: Places) -> float:
+    """The mutual information of two columns, in nats, less what columns that are independent show."""
+    if not len(first):
+        return 0.0
+    width = int(second.max()) + 1
+    joint = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
+    shares = joint / len(first)
+    alone = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    held = shares > 0
+    cells = (np.count_nonzero(joint.sum(axis=1)) - 1) * (np.count_nonzero(joint.sum(axis=0)) - 1)
+    return float((shares[held] * np.log(shares[held] / alone[held])).sum()) - cells / (2 * len(first))
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Wide rows, split into tables.
+
+    Attributes:
+        derived: for each table the columns that are computed from child rows.
+    """
+
+    shape: Shape
+    placed: Mapping[str, _Placed]
+    derived: Mapping[str, Mapping[str, pa.Array]] = field(default_factory=dict)
+
+    def tables(self, wide: pa.Table) -> dict[str, pa.Table]:
+        """The tables, by name, with the cells of some wide rows, typed or as texts.
+
+        The rows of one parent's row follow each other.
+        """
+        found: dict[str, pa.Table] = {}
+        self._gather(wide, self.shape, {}, found)
+        return {table.name: found[table.name] for table in self.shape.all}
+
+    def _gather(
+        self, wide: pa.Table, shape: Shape, above: Mapping[str, pa.Array], found: dict[str, pa.Table]
+    ) -> None:
+        placed, keys = self.placed[shape.name], dict(above)
+        new = [c for c in shape.key if c not in above]
+        # A key that begins with that of the parent numbers the rows of one parent.
+        scoped = above and len(new) < len(shape.key)
+        for c in new:
+            keys[c] = pa.array(placed.number if scoped else np.arange(1, len(placed.row) + 1))
+        if shape.number:
+            keys.setdefault(shape.number, pa.array(placed.number))
+        own = [c for name in shape.columns for c in (name, companion(name))]
+        cells = {c: placed.taken(wide, c) for c in own if placed.starts[0] + c in wide.column_names}
+        found[shape.name] = pa.table({**keys, **cells, **self.derived.get(shape.name, {})})
+        for child in shape.children:
+            owner = pa.array(self.placed[child.name].owner)
+            refers = {c: keys[of].take(owner) for c, of in zip(child.above, shape.key, strict=True)}
+            self._gather(wide, child, refers, found)
+
+
+def _derived(found: Split, wide: pa.Table, shape: Shape, layout: Layout) -> dict[str, pa.Array]:
+    """The columns of a table that are computed from child rows."""
+    columns: dict[str, pa.Array] = {}
+    by_name = {child.name: child for child in shape.children}
+    for name, (table, kind, where) in shape.derived.items():
+        below = found.placed[table]
+        meets = _meeting(below, wide, by_name[table], where, layout) if where else np.ones(len(below.row))
+        counts = np.bincount(below.owner, meets, len(found.placed[shape.name].row)).astype(np.int64)
+        columns[name] = pa.array(counts) if kind == "count" else pa.array(np.where(counts > 0, "yes", "no"))
+    return columns
+
+
+def _meeting(placed: _Placed, wide: pa.Table, shape: Shape, where: str, layout: Layout) -> Shares:
+    """1 for each row that meets a condition, 0 for any other, and where a cell is missing that decides it."""
+    names = {c: placed.starts[0] + c for c in shape.columns}
+    parts = [part for part in layout.parts if part.name in names.values()]
+    flag = Derived("", where, parse(f"if({renamed(where, names)}, 1, 0)"))
+    typed = {new: placed.taken(wide, old).combine_chunks() for old, new in names.items()}
+    none = np.zeros(len(placed.row), np.int64)
+    table = Layout((*parts, flag)).whole({part.name: none for part in parts}, typed)
+    return np.asarray(pc.fill_null(table[""], 0).to_numpy(), np.float64)
+
+
+def _numbers(shape: Shape, prefix: str = "") -> Iterator[str]:
+    """The columns of wide rows with numbers of child rows."""
     for child in shape.children:
         yield prefix + child.name
-        for i in range(1, child.most + 1):
-            yield from _numbers(child, slot(prefix, child.name, i))
+        for label, _ in child.slots:
+            yield from _numbers(child, slot(prefix, child.name, label))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,14 +367,22 @@ class Database:
         root, below = self.shape, [*self.shape.all][1:]
         rows = listed([f"{count(self.typed[t.name].num_rows)} of {t.name}" for t in root.all])
         child = root.children[0]
-        column = slot("", child.name, 1) + child.columns[0]
+        column = slot("", child.name, "1") + child.columns[0]
         first = listed([f"{t.name} beyond the first {t.most}" for t in below])
+        for_all = [
+            f"Columns {slot('', t.name, OTHER)}… are of one row of {t.name} beyond the first {t.roles}, at "
+            "random, which stands for all of these. Such rows of one parent are drawn independently of each "
+            "other, given the first ones."
+            for t in below
+            if t.roles < t.most
+        ]
         return (
             f"The folder {FOLDER} has {count(len(below) + 1)} linked tables with new keys; their rows are "
             f"{rows}. {FILE} says which columns hold keys.",
             "The synthetic table has the same rows beside each other, one for each row of "
             f"{root.name}. There {child.name} is the number of its rows of {child.name}, and {column} is "
             f"{child.columns[0]} of the first one. All figures here are about these columns.",
+            *for_all,
             f"What is protected is a row of {root.name} with all rows that belong to it. Private rows of "
             f"{first} of one row above are left out.",
         )
@@ -254,8 +441,9 @@ def database_of(spec: Spec, layout: Layout, table: SyntheticTable) -> Database:
     """The tables of a release, from its synthetic rows."""
     tables: Mapping[str, LinkedTable] = spec.tables  # type: ignore[assignment]
     shape, wide = Shape.of(tables, root_of(tables)), table.table
-    texts = split(_texts(layout.texts(wide), wide, shape), shape)
-    return Database(spec.release, shape, split(wide, shape), texts, spec.publish.formats)
+    found = split(wide, shape, layout)
+    texts = found.tables(pa.table(dict(layout.texts(wide))))
+    return Database(spec.release, shape, found.tables(wide), texts, spec.publish.formats)
 
 
 def opened_tables(bundle: OpenedBundle) -> dict[str, pa.Table]:
@@ -274,26 +462,49 @@ def _shape(bundle: OpenedBundle) -> Shape:
 
 def checked_tables(bundle: OpenedBundle) -> tuple[list[str], list[tuple[str, str]]]:
     """Sentences on what of a bundle's tables was found to be right, and faults."""
+    folder, faults = bundle.folder, list[tuple[str, str]]()
     try:
-        shape, texts = _shape(bundle), synthetic_texts(bundle)
-        numbers = {c: _whole(texts[c]) for c in _numbers(shape, "")}
-        faults = []
-        for name, expected in split(pa.table({**texts, **numbers}), shape).items():
-            wanted = {c: expected[c].cast(pa.string()) for c in expected.column_names}
-            path = bundle.folder / FOLDER / f"{name}.csv"
-            if path.exists() and pa.table(csv_texts(path)) != pa.table(wanted):
-                faults.append((f"{FOLDER}/{name}.csv", "has other rows than the synthetic table."))
-        path = bundle.folder / "synthetic.parquet"
-        for name, table in split(pq.read_table(path), shape).items() if path.exists() else ():
-            file = f"{FOLDER}/{name}.parquet"
-            if pq.read_table(bundle.folder / file) != table.replace_schema_metadata(None):
-                faults.append((file, "has other rows than the synthetic table."))
+        shape, path = _shape(bundle), folder / "synthetic.parquet"
+        if path.exists():
+            typed, texts = pq.read_table(path), pa.table(dict(synthetic_texts(bundle)))
+            found = split(typed, shape, bundle.layout)
+            faults += _differing(folder, "csv", found.tables(texts))
+            faults += _differing(folder, "parquet", found.tables(typed))
+        faults += _wrong_keys(opened_tables(bundle), shape)
+        names = listed([table.name for table in shape.all])
     except (KeyError, TypeError, ValueError, OSError, pa.ArrowException) as error:
         return [], [(MANIFEST, f"describes tables that are damaged or missing ({type(error).__name__}).")]
-    names = listed([table.name for table in shape.all])
     words = f"The rows of {names} are those of the synthetic table: each key is there once, and each row has "
     return [] if faults else [f"{words}its parent."], faults
 
 
-def _whole(texts: pa.Array) -> pa.Array:
-    return pc.cast(pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts), pa.int64())
+def _differing(folder: Path, ending: str, tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
+    for name, expected in tables.items():
+        path = folder / FOLDER / f"{name}.{ending}"
+        if path.exists() and _content(path) != _as_read(expected, ending):
+            yield f"{FOLDER}/{path.name}", "has other rows than the synthetic table."
+
+
+def _wrong_keys(tables: Mapping[str, pa.Table], shape: Shape) -> Iterator[tuple[str, str]]:
+    """Faults of keys, and of numbers of child rows."""
+    for table in shape.all:
+        own = tables[table.name]
+        if table.key and len(own.group_by(list(table.key)).aggregate([])) < own.num_rows:
+            yield f"{FOLDER}/{table.name}", "has a key twice."
+        for child in table.children:
+            owners = tables[child.name].group_by(list(child.above)).aggregate([([], "count_all")])
+            met = owners.join(own, list(child.above), list(table.key), "inner")
+            if met.num_rows < owners.num_rows:
+                yield f"{FOLDER}/{child.name}", f"has rows without a row of {table.name}."
+            if (pc.max(owners["count_all"]).as_py() or 0) > child.most:
+                yield f"{FOLDER}/{child.name}", f"has more than {child.most} rows of one row of {table.name}."
+
+
+def _content(path: Path) -> pa.Table:
+    return pa.table(dict(csv_texts(path))) if path.suffix == ".csv" else pq.read_table(path)
+
+
+def _as_read(table: pa.Table, ending: str) -> pa.Table:
+    if ending == "parquet":
+        return table.replace_schema_metadata(None)
+    return pa.table({c: table[c].cast(pa.string()) for c in table.column_names})

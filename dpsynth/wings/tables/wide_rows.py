@@ -30,10 +30,21 @@ from dpsynth.curator.table import steps_in
 from dpsynth.curator.units import nobody, person_codes
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.inputs import queried
-from dpsynth.wings.tables.keys import LinkedTable, children_of, key_column, most_of, root_of, slot
+from dpsynth.wings.tables.keys import (
+    OTHER,
+    LinkedTable,
+    children_of,
+    key_column,
+    most_of,
+    root_of,
+    slot,
+    slots_of,
+)
 
 _ROWS = 1 << 16
 _BETWEEN = " | "
+_CHANCE = b"which of the others"
+"""What numbers by chance follow from, beside the key of a row; nothing rests on their being secret."""
 
 Rows = NDArray[np.int64]
 """Rows of a table by number; -1 where there is none."""
@@ -54,12 +65,14 @@ class _Loaded:
     Attributes:
         cells: each column that is needed, texts or their codes.
         codes: uint64[rows], the key of each row; empty for a table that is no parent.
+        chance: uint64[rows + 1], numbers that follow from the key alone, the last for a row that isn't there.
         children: for each child table its rows in the order of this table's rows, the place of the first of
             each row, and the number of each; the last of all three stands for a row that isn't there.
     """
 
     cells: dict[str, pa.Array]
     codes: NDArray[np.uint64]
+    chance: NDArray[np.uint64]
     children: dict[str, tuple[_Loaded, Rows, Rows, Rows]] = field(default_factory=dict)
 
 
@@ -105,8 +118,8 @@ class WideTable:
         yield from (prefix + c for c, d in self.tables[name].columns.items() if d.type not in _NOT_READ)
         for child in children_of(self.tables, name):
             yield prefix + child
-            for i in range(1, most_of(self.tables[child]) + 1):
-                yield from self._names(child, slot(prefix, child, i))
+            for label, _ in slots_of(self.tables[child]):
+                yield from self._names(child, slot(prefix, child, label))
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise SourceError if the beginnings of the tables show that ``batches`` would."""
@@ -151,19 +164,23 @@ class WideTable:
                 cells = distinct_cells(batch[c])
                 read[c].append(pa.DictionaryArray.from_arrays(pa.array(cells.index), cells.texts))
         whole = {c: _joined(parts) for c, parts in read.items()}
-        found = _Loaded(whole, self._codes([whole[c] for c in table.key]) if table.key else np.zeros(0, "u8"))
+        keys, none = [whole[c] for c in table.key or ()], np.zeros(0, np.uint64)
+        codes = self._codes(keys, self._secret) if keys else none
+        chance = np.append(self._codes(keys, _CHANCE) if keys else none, np.uint64(0))
+        found = _Loaded(whole, codes, chance)
         for child in children_of(self.tables, name):
             found.children[child] = self._belonging(found, child, columns)
         return found
 
-    def _codes(self, cells: Sequence[pa.Array]) -> NDArray[np.uint64]:
+    @staticmethod
+    def _codes(cells: Sequence[pa.Array], secret: bytes) -> NDArray[np.uint64]:
         """A code for each row's key, equal where all of its parts are one id, in any spelling."""
         if len(cells) == 1:
-            return person_codes(cells[0], self._secret)
+            return person_codes(cells[0], secret)
         parts = [_canonical(c) for c in cells]
         whole = pc.binary_join_element_wise(*parts, _BETWEEN)
         nameless = reduce(pc.or_, [pc.fill_null(pc.equal(p, NOBODY), True) for p in parts])
-        return person_codes(pc.if_else(nameless, pa.scalar(None, pa.string()), whole), self._secret)
+        return person_codes(pc.if_else(nameless, pa.scalar(None, pa.string()), whole), secret)
 
     def _belonging(
         self, above: _Loaded, child: str, columns: Sequence[str]
@@ -174,7 +191,7 @@ class WideTable:
         parents = _firsts_of(above.codes, nobody(self._secret))
         by_code = parents[np.argsort(above.codes[parents])]
         known = above.codes[by_code]
-        whose = self._codes([loaded.cells[c] for c in table.parent.key])
+        whose = self._codes([loaded.cells[c] for c in table.parent.key], self._secret)
         at = np.minimum(np.searchsorted(known, whose), max(len(known) - 1, 0))
         held = np.flatnonzero(known[at] == whose) if len(known) else np.zeros(0, np.int64)
         owner = by_code[at[held]] if len(held) else held
@@ -204,9 +221,14 @@ class WideTable:
             most = most_of(self.tables[child])
             many = number[rows]
             yield prefix + child, pa.array(np.minimum(many, most + 1), mask=absent)
-            for i in range(1, most + 1):
-                own = held[np.where(many >= i, first[rows] + i - 1, -1)]
-                yield from self._cells(below, child, slot(prefix, child, i), own)
+            for label, least in slots_of(self.tables[child]):
+                place = np.full(len(rows), least - 1)
+                if label == OTHER:
+                    # By a row's own key, so that a release that is resumed takes the same one.
+                    further = np.maximum(np.minimum(many, most) - least + 1, 1)
+                    place += (loaded.chance[rows] % further.astype(np.uint64)).astype(np.int64)
+                own = held[np.where(many >= least, first[rows] + place, -1)]
+                yield from self._cells(below, child, slot(prefix, child, label), own)
 
 
 _NOT_READ = ("derived", "identifier")

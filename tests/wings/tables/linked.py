@@ -20,7 +20,7 @@ TABLES: Mapping[str, Any] = {
             "minors": {"count": "persons", "where": "age < 18"},
             "has_adult": {"any": "persons", "where": "age >= 18"},
         },
-        "constraints": ["has_adult == 'yes' or persons == 0"],
+        "constraints": ["persons == 0 or persons_1_age >= 18"],
     },
     "persons": {
         "key": ["house", "number"],

@@ -23,7 +23,7 @@ def test_the_wide_table_has_a_column_for_each_cell_of_a_household():
     columns = spec_of().columns
     person = ["age", "sex", "trips", "trips_1_mode", "trips_2_mode"]
     slots = [f"persons_{i}_{name}" for i in (1, 2, 3) for name in person]
-    assert list(columns) == ["region", "rent", "persons", *slots, "minors", "has_adult"]
+    assert list(columns) == ["region", "rent", "persons", *slots]
     assert (columns["persons"].min, columns["persons"].max) == (0, 4)
     assert columns["persons_2_age"].missing is True
     assert columns["region"].missing is False
@@ -35,7 +35,7 @@ def test_what_is_not_there_is_missing_by_rules():
     assert "persons < 2 implies persons_2_sex is missing" in rules
     assert "(persons >= 2) == (persons_2_trips is not missing)" in rules
     assert "(persons_2_trips >= 1) == (persons_2_trips_1_mode is not missing)" in rules
-    assert "has_adult == 'yes' or persons == 0" in rules
+    assert "persons == 0 or persons_1_age >= 18" in rules
 
 
 def test_the_root_with_all_that_belongs_to_it_is_protected():
@@ -147,8 +147,16 @@ REFUSED = [
         {"type": "boolean"},
         "tables.households.columns.persons and another column",
     ),
-    ("trips.parent.max_children", 100, "tables need 310 constraints; at most 200 are allowed"),
-    ("persons.parent.max_children", 100, "tables make a table of more than 500 columns"),
+    (
+        "trips.parent",
+        {**TABLES["trips"]["parent"], "max_children": 99, "roles": 90},
+        "tables need .* constraints",
+    ),
+    (
+        "persons.parent",
+        {**TABLES["persons"]["parent"], "max_children": 100, "roles": 99},
+        "tables make a table",
+    ),
 ]
 
 
@@ -188,3 +196,24 @@ def test_tables_that_belong_to_each_other_are_refused():
 def test_a_table_without_tables_is_what_it_was():
     plain = {**BASE, "source": {"path": "x.csv"}, "columns": {"a": {"type": "boolean"}}}
     assert from_mapping(plain).tables is None
+
+
+def test_of_many_children_the_first_two_are_told_apart_and_one_stands_for_the_others():
+    columns = spec_of(changed("persons.parent.max_children", 9)).columns
+    assert [c for c in columns if c.endswith("_age")] == [
+        "persons_1_age",
+        "persons_2_age",
+        "persons_other_age",
+    ]
+    assert columns["persons"].max == 10
+    rules = spec_of(changed("persons.parent.max_children", 9)).constraints
+    assert "(persons >= 3) == (persons_other_age is not missing)" in rules
+    every = changed("persons.parent", {**TABLES["persons"]["parent"], "max_children": 7, "roles": 7})
+    assert "persons_7_age" in spec_of(every).columns
+
+
+def test_pairs_of_the_first_rows_matter_more_unless_the_owner_says_what_matters():
+    marginals = {m.columns: m.weight for m in spec_of().structure.workload.marginals}
+    assert marginals["persons_1_age", "persons_2_sex"] == 2 * marginals["persons_2_age", "persons_3_sex"]
+    assert spec_of(structure={"workload": {"ways": 2}}).structure.workload.marginals == ()
+    assert spec_of(structure="independent").structure.workload is None

@@ -7,21 +7,28 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dpsynth.columns.kinds import layout_of
 from dpsynth.wings.tables.splitting import Shape, split
 
 from .linked import TABLES, frames, two
 from .test_wide_rows import spec_of, wide_of
 
 
-def wide_table_of(given, tables=TABLES) -> tuple[pa.Table, Shape]:
+def typed_rows(given, tables=TABLES) -> pa.Table:
+    """The wide rows of tables, typed as their columns are."""
     table = wide_of(given, tables)
     batches = [pa.table({c: a.cast(pa.string()) for c, a in b.items()}) for b in table.batches(table.names)]
     wide = pa.concat_tables(batches)
-    # The numbers of child rows are read as the model's integers.
     for spot, name in enumerate(wide.column_names):
-        if name == "persons" or name.endswith("_trips"):
+        if name in ("persons", "rent") or name.endswith(("_trips", "_age")):
             wide = wide.set_column(spot, name, wide[name].cast(pa.int64()))
-    return wide, Shape.of(spec_of(tables).tables, "households")
+    return wide
+
+
+def tables_of(wide: pa.Table, tables=TABLES) -> dict[str, pd.DataFrame]:
+    spec = spec_of(tables)
+    found = split(wide, Shape.of(spec.tables, "households"), layout_of(spec.columns)).tables(wide)
+    return {name: table.to_pandas() for name, table in found.items()}
 
 
 def sorted_rows(frame: pd.DataFrame) -> list[tuple]:
@@ -30,13 +37,13 @@ def sorted_rows(frame: pd.DataFrame) -> list[tuple]:
 
 def test_tables_come_back_with_new_keys():
     given = frames(40)
-    wide, shape = wide_table_of(given)
-    found = {name: table.to_pandas() for name, table in split(wide, shape).items()}
+    found = tables_of(typed_rows(given))
     assert list(found) == ["households", "persons", "trips"]
     houses, persons, trips = found.values()
     assert list(persons.columns) == ["house", "number", "age", "sex"]
     assert list(trips.columns) == ["house", "number", "mode"]
     assert houses.house.is_unique and not persons.duplicated(["house", "number"]).any()
+    assert list(houses.columns) == ["house", "region", "rent", "minors", "has_adult"]
     assert sorted_rows(houses[["region", "rent"]]) == sorted_rows(given["households"][["region", "rent"]])
     # Of each household the first three persons, of each of them the first two trips.
     real = given["persons"].astype({"number": int}).sort_values(["house", "number"]).groupby("house").head(3)
@@ -56,10 +63,7 @@ def test_tables_come_back_with_new_keys():
 
 
 def test_every_row_has_its_parent_and_none_has_too_many():
-    wide, shape = wide_table_of(frames(40))
-    found = split(wide, shape)
-    houses, persons = found["households"].to_pandas(), found["persons"].to_pandas()
-    trips = found["trips"].to_pandas()
+    houses, persons, trips = tables_of(typed_rows(frames(40))).values()
     assert persons.house.isin(houses.house).all()
     assert len(trips.merge(persons, on=["house", "number"])) == len(trips)
     assert persons.groupby("house").size().max() <= 3
@@ -72,7 +76,7 @@ def test_a_key_of_its_own_numbers_all_rows():
     tables["persons"] = {**tables["persons"], "key": "person"}
     given = frames(20)
     given["persons"]["person"] = [str(i) for i in range(len(given["persons"]))]
-    found = split(*wide_table_of(given, tables))["persons"].to_pandas()
+    found = tables_of(typed_rows(given, tables), tables)["persons"]
     assert list(found.columns) == ["house", "person", "number", "age", "sex"]
     assert list(found.person) == list(range(1, len(found) + 1))
     assert found.groupby("house").number.apply(lambda own: list(own) == list(range(1, len(own) + 1))).all()
@@ -80,12 +84,52 @@ def test_a_key_of_its_own_numbers_all_rows():
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_hardly_any_rows(rows):
-    wide, shape = wide_table_of(frames(1))
-    found = split(wide.slice(0, rows), shape)
-    assert found["households"].num_rows == rows
-    assert found["trips"].column_names == ["house", "number", "mode"]
+    found = tables_of(typed_rows(frames(1)).slice(0, rows))
+    assert len(found["households"]) == rows
+    assert list(found["trips"]) == ["house", "number", "mode"]
 
 
 def test_a_shape_is_what_its_statement_says():
-    _, shape = wide_table_of(frames(2))
+    shape = Shape.of(spec_of().tables, "households")
     assert Shape.from_json(shape.to_json()) == shape
+
+
+MANY = {
+    **TABLES,
+    "persons": {**TABLES["persons"], "parent": {**TABLES["persons"]["parent"], "max_children": 6}},
+}
+
+
+def test_of_many_children_each_further_one_is_that_of_a_parent_that_is_like_it():
+    given = frames(600)
+    wide = typed_rows(given, MANY)
+    assert "persons_3_age" not in wide.column_names
+    houses, persons, trips = tables_of(wide, MANY).values()
+    sizes = given["persons"].groupby("house").size().value_counts()
+    assert persons.groupby("house").size().value_counts().to_dict() == sizes.to_dict()
+    assert persons.groupby("house").number.apply(lambda own: list(own) == list(range(1, len(own) + 1))).all()
+    # Further members are minors in these tables, the first two hardly ever: none takes the place of another.
+    further = persons[persons.number > 2]
+    assert (further.age < 18).all() and len(further) > 100
+    minors = persons[persons.age < 18].groupby("house").size().reindex(houses.house, fill_value=0)
+    assert (houses.minors.to_numpy() == minors.to_numpy()).all()
+    assert len(trips.merge(persons, on=["house", "number"])) == len(trips)
+    # The same rows make the same tables.
+    assert tables_of(wide, MANY)["persons"].equals(persons)
+
+
+def test_the_other_child_is_any_of_the_further_ones():
+    given = frames(600)
+    wide = typed_rows(given, MANY).to_pandas()
+    many = wide[wide.persons == 5]
+    ages = given["persons"].astype({"age": int, "number": int}).set_index(["house", "number"]).age
+    further = ages[ages.index.get_level_values(1) > 2]
+    assert set(many.persons_other_age) <= set(further)
+    assert abs(wide.persons_other_age.mean() - further.mean()) < 1.5
+
+
+def test_children_with_an_order_of_their_own_stay_in_it():
+    tables = {name: dict(table) for name, table in MANY.items() if name != "trips"}
+    tables["persons"] = {**tables["persons"], "order_by": "age"}
+    _, persons = tables_of(typed_rows(frames(300), tables), tables).values()
+    assert (persons.groupby("house").age.diff().dropna() >= 0).all()
