@@ -1,0 +1,361 @@
+"""Linked tables: households and their members, released as one and judged as two.
+
+    DPSYNTH_DATA=FOLDER python benchmarks/linked_tables.py [--methods bootstrap independent wide]
+        [--epsilon 0.5 1 3] [--runs 3] [--rows 27980]
+
+FOLDER holds `households.csv.gz` and `persons.csv.gz`; ``--rows`` takes so many random households. A household
+is the unit: ε is for one that comes or goes with all its members, δ = 1e-6.
+
+Methods. "bootstrap": real households drawn again, without noise. "independent": two releases of ε/2, one a
+table, that share nothing but the number of members; members are dealt to households at random. "wide": one
+release of one row a household, with a slot of columns a member, made by this script.
+
+Errors are total variation distances, but for the last ones. "parent x child": each column of a household,
+or its size, with each of a member. "in child": two columns of a member. "sibH", "sibP": two columns, or one
+twice, of two members, unordered; a household counts once, or each pair of members does. "role": columns of
+two members and their places, which are 1 and 2, one of these and a later one, or two later ones; here and in
+"size x age x age" a household counts once. "sizes": sizes of households. "MI": mutual information of two
+members' ages, in nats. "q1", "q2": mean relative error (of 1 % of the households at least) of the number of
+households that fulfil one of 200 random conjunctions about a column, or their size, and two columns of one,
+or of each of two, of their members. "no adult": share of the households. "flag": share in which the column
+that says if there are children is wrong. "bad keys": households' numbers that stand twice, and members
+without a household. Seconds, processor seconds and megabytes are of the release's process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement, product
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pandas as pd
+from coded_tables import markdown, measured
+from numpy.typing import NDArray
+
+KEY, PLACE, SIZE, FLAG, AGE = "hhID", "per_num", "size", "HHChildren", "PAge"
+ROOT = {"SUBREG_GRP": 44, "SUBREGCluster": 4, "HHIncome": 3, "HHDwelling": 2, FLAG: 2}
+"""Columns of a household and their numbers of values; the last says if there are children."""
+CHILD = {AGE: 11, "PGender": 2, "PEmp": 4, "POcc": 11, "PComm": 6}
+BLANK = ("PEmp", "POcc", "PComm")
+"""Columns of a member that may be blank, as 0."""
+COMMUTES = ("", "active", "auto", "other", "transit", "workFromHome")
+ABSENT = "none"
+ADULT = 4
+"""The code of the first age of an adult."""
+MOST_SIZE, SLOTS, LATER = 11, 8, 3
+QUERIES, LEAST_SHARE, FLOOR, DELTA = 200, 0.005, 0.01, 1e-6
+
+Codes = NDArray[np.int64]
+Shares = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Two tables of codes: households by `KEY`, and their members in order."""
+
+    roots: pd.DataFrame
+    children: pd.DataFrame
+
+    def counted(self) -> tuple[Codes, Codes]:
+        """Each household's size, at most the largest that is counted, and the row of each member's."""
+        at = pd.Index(self.roots[KEY]).get_indexer(self.children[KEY])
+        whose = np.asarray(at, np.int64)
+        return np.bincount(whose[whose >= 0], minlength=len(self.roots)).clip(max=MOST_SIZE - 1), whose
+
+
+def real_tables(rows: int | None) -> Linked:
+    """The real tables."""
+    folder = Path(os.environ["DPSYNTH_DATA"])
+    roots = pd.read_csv(folder / "households.csv.gz")[[KEY, *ROOT]]
+    children = pd.read_csv(folder / "persons.csv.gz")[[KEY, PLACE, *CHILD]]
+    for c in ROOT:
+        roots[c] -= roots[c].min()
+    children["PGender"] -= 1
+    children["PComm"] = children["PComm"].fillna("").map(COMMUTES.index)
+    children = children.fillna(0).astype(dict.fromkeys(CHILD, np.int64))
+    if rows is not None:
+        roots = roots.sample(rows, random_state=1)
+        children = children[children[KEY].isin(roots[KEY])]
+    return _ordered(roots, children)
+
+
+def _ordered(roots: pd.DataFrame, children: pd.DataFrame) -> Linked:
+    by_key = roots.sort_values(KEY, kind="stable").reset_index(drop=True)
+    return Linked(by_key, children.sort_values([KEY, PLACE], kind="stable").reset_index(drop=True))
+
+
+# Figures.
+
+
+def _table(columns: list[tuple[Codes, int]], weights: Shares) -> Shares:
+    at, size = np.zeros(len(weights), np.int64), 1
+    for codes, of in columns:
+        at, size = at * of + codes, size * of
+    counts = np.bincount(at, weights, size)
+    return counts / max(counts.sum(), 1e-12)
+
+
+def _pairs(of: Linked) -> tuple[Codes, Codes]:
+    """Rows of all two members of a household, the earlier one first."""
+    _, whose = of.counted()
+    first, second = [], []
+    for lag in range(1, MOST_SIZE):
+        at = np.flatnonzero(whose[lag:] == whose[:-lag])
+        first.append(at)
+        second.append(at + lag)
+    return np.concatenate(first), np.concatenate(second)
+
+
+def _tables(of: Linked) -> dict[str, list[Shares]]:
+    sizes, whose = of.counted()
+    roots = {c: (of.roots[c].to_numpy(), n) for c, n in ROOT.items()} | {SIZE: (sizes, MOST_SIZE)}
+    own = {c: (of.children[c].to_numpy(), n) for c, n in CHILD.items()}
+    above = {c: (codes[whose], n) for c, (codes, n) in roots.items()}
+    each = np.ones(len(whose))
+    found = {
+        "parent x child": [_table([above[a], own[b]], each) for a, b in product(roots, own)],
+        "in child": [_table([own[a], own[b]], each) for a, b in combinations(own, 2)],
+    }
+    a, b = _pairs(of)
+    n = np.bincount(whose, minlength=len(sizes))[whose[a]]
+    once, one = 2 / (n * (n - 1)), np.ones(len(a))
+
+    def two(c: str, d: str, weights: Shares) -> Shares:
+        return _table([(own[c][0][a], CHILD[c]), (own[d][0][b], CHILD[d])], weights)
+
+    for name, weights in (("sibH", once), ("sibP", one)):
+        found[name] = [
+            two(c, d, weights) + two(d, c, weights).reshape(CHILD[d], CHILD[c]).T.ravel()
+            for c, d in combinations_with_replacement(own, 2)
+        ]
+        found[name] = [shares / 2 for shares in found[name]]
+    place = np.arange(len(whose)) - np.searchsorted(whose, whose) + 1
+    late = (place[a] >= LATER).astype(int) + (place[b] >= LATER)
+    found["role"] = [
+        _table([(late, 3), (own[c][0][a], CHILD[c]), (own[d][0][b], CHILD[d])], once)
+        for c, d in product(own, own)
+    ]
+    ages = [(own[AGE][0][at], CHILD[AGE]) for at in (a, b)]
+    found["size x age x age"] = [_table([(sizes[whose[a]], MOST_SIZE), *ages], once)]
+    found["sizes"] = [_table([(sizes, MOST_SIZE)], np.ones(len(sizes)))]
+    return found
+
+
+def _information(ages: Shares) -> float:
+    shares = ages.reshape(CHILD[AGE], CHILD[AGE])
+    alone = shares.sum(axis=0)
+    some = shares > 0
+    return float((shares[some] * np.log((shares / np.outer(alone, alone).clip(1e-300))[some])).sum())
+
+
+Condition = Mapping[str, NDArray[np.bool_]]
+"""For some columns, which of their values fulfil it."""
+
+
+def _fulfilling(of: Linked, root: Condition, members: Sequence[Condition]) -> float:
+    """The share of the households that fulfil a condition, with as many members that fulfil theirs."""
+    sizes, whose = of.counted()
+
+    def rows(table: pd.DataFrame, condition: Condition) -> NDArray[np.bool_]:
+        return np.logical_and.reduce([some[table[c].to_numpy()] for c, some in condition.items()])
+
+    ok = rows(of.roots.assign(**{SIZE: sizes}), root)
+    each = [rows(of.children, condition) for condition in members]
+    # Of two conditions each needs a member; one member alone that fulfils both doesn't do.
+    for fulfil, least in [*((one, 1) for one in each), (np.logical_or.reduce(each), len(each))]:
+        ok &= np.bincount(whose, fulfil, len(ok)) >= least
+    return float(ok.mean())
+
+
+def _of_questions(real: Linked, made: Linked, members: int) -> float:
+    """Mean relative error of random conjunctions, which are the same for all made tables."""
+    rng = np.random.default_rng(members)
+
+    def condition(numbers: Mapping[str, int], columns: int) -> Condition:
+        chosen = rng.choice(list(numbers), columns, replace=False)
+        return {c: rng.permutation(numbers[c]) < rng.integers(1, numbers[c]) for c in chosen}
+
+    errors: list[float] = []
+    while len(errors) < QUERIES:
+        asked = condition({**ROOT, SIZE: MOST_SIZE}, 1), [condition(CHILD, 2) for _ in range(members)]
+        share = _fulfilling(real, *asked)
+        if share >= LEAST_SHARE:
+            errors.append(abs(_fulfilling(made, *asked) - share) / max(share, FLOOR))
+    return fmean(errors)
+
+
+def scores(real: Linked, made: Linked) -> dict[str, float]:
+    """The figures that stand at the top of this file."""
+    known = set(made.roots[KEY])
+    orphans = ~made.children[KEY].isin(known)
+    bad = int(orphans.sum()) + len(made.roots) - len(known)
+    made = _ordered(made.roots.drop_duplicates(KEY), made.children[~orphans])
+    mine, theirs = _tables(real), _tables(made)
+    found = {
+        name: fmean(float(np.abs(a - b).sum() / 2) for a, b in zip(mine[name], theirs[name], strict=True))
+        for name in mine
+    }
+    found["MI"] = _information(theirs["sibP"][0])
+    for members in (1, 2):
+        found[f"q{members}"] = _of_questions(real, made, members)
+    sizes, whose = made.counted()
+    old = made.children[AGE].to_numpy() >= ADULT
+    adults, young = np.bincount(whose, old, len(sizes)), np.bincount(whose, ~old, len(sizes))
+    found["no adult"] = float((adults == 0).mean())
+    found["flag"] = float(((young > 0) != (made.roots[FLAG].to_numpy() == 1)).mean())
+    found["bad keys"] = float(bad)
+    return found
+
+
+# Methods.
+
+
+def bootstrap(real: Linked, seed: int) -> Linked:
+    """Real households, drawn again."""
+    rng = np.random.default_rng(seed)
+    drawn = real.roots.iloc[rng.integers(0, len(real.roots), len(real.roots))].assign(
+        new=range(len(real.roots))
+    )
+    children = drawn[[KEY, "new"]].merge(real.children, on=KEY)
+    return _ordered(
+        drawn.assign(**{KEY: drawn["new"]}).drop(columns="new"),
+        children.assign(**{KEY: children["new"]}).drop(columns="new"),
+    )
+
+
+def released(
+    rows: pd.DataFrame, columns: Mapping[str, object], folder: Path, epsilon: float, **more: object
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """The synthetic rows of a release in a process of its own, as text, with what it took."""
+    folder.mkdir()
+    rows.to_csv(folder / "private.csv", index=False)
+    unit = more.pop("unit", "row")
+    config = {
+        "release": "linked",
+        "source": {"path": str(folder / "private.csv")},
+        "privacy": {"epsilon": epsilon, "delta": DELTA, "unit": unit, "on_empty": "go"},
+        "ledger": {"url": f"sqlite:///{folder}/ledger.db"},
+        "columns": columns,
+        **more,
+    }
+    (folder / "config.yaml").write_text(json.dumps(config))
+    command = [sys.executable, "-m", "dpsynth", "run", str(folder / "config.yaml"), "--plain"]
+    bundle, used = measured([*command, "--out", str(folder / "out")])
+    return pd.read_csv(Path(bundle) / "public" / "synthetic.csv", dtype=str, keep_default_na=False), used
+
+
+def declared(column: str) -> dict[str, object]:
+    """A column as its owner would declare it."""
+    if column == AGE:
+        return {"type": "integer", "min": 0, "max": CHILD[AGE] - 1, "missing": False}
+    first = int(column in BLANK)
+    values = [str(v) for v in range(first, (ROOT | CHILD)[column])]
+    return {"type": "category", "values": values, "missing": bool(first)}
+
+
+def _coded(text: pd.Series) -> Codes:
+    return text.replace("", "0").astype(np.int64).to_numpy()
+
+
+def _written(children: pd.DataFrame) -> pd.DataFrame:
+    return children.assign(**{c: children[c].astype(str).replace("0", "") for c in BLANK})
+
+
+def independent(real: Linked, folder: Path, epsilon: float, seed: int) -> tuple[Linked, dict[str, float]]:
+    """Two releases, whose rows are put together at random."""
+    sizes = {SIZE: {"type": "integer", "min": 1, "max": SLOTS, "missing": False}}
+    counted = real.roots.assign(**{SIZE: real.counted()[0]})
+    columns = {c: declared(c) for c in ROOT}
+    above, used = released(counted, {**columns, **sizes}, folder / "roots", epsilon / 2)
+    unit = {"column": KEY, "max_rows": SLOTS}
+    columns = {c: declared(c) for c in CHILD}
+    below, more = released(_written(real.children), columns, folder / "below", epsilon / 2, unit=unit)
+    rows = np.repeat(np.arange(len(above)), _coded(above[SIZE]))
+    drawn = np.random.default_rng(seed).integers(0, len(below), len(rows))
+    roots = pd.DataFrame({KEY: range(len(above)), **{c: _coded(above[c]) for c in ROOT}})
+    children = pd.DataFrame({KEY: rows, PLACE: 1, **{c: _coded(below[c])[drawn] for c in CHILD}})
+    total = {name: max(used[name], more[name]) if name == "MB" else used[name] + more[name] for name in used}
+    return _ordered(roots, children), total
+
+
+def _slot(column: str, place: int) -> str:
+    return f"{column}_{place}"
+
+
+def wide(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, dict[str, float]]:
+    """One release of a row a household; members beyond the last slot are left out, the flag is derived."""
+    sizes, whose = real.counted()
+    written, place = _written(real.children), real.children.groupby(KEY).cumcount().to_numpy() + 1
+    columns: dict[str, object] = {c: declared(c) for c in ROOT if c != FLAG}
+    rows = real.roots[list(columns)].assign(**{SIZE: sizes.clip(max=slots)})
+    columns[SIZE] = {"type": "integer", "min": 1, "max": slots, "missing": False}
+    rules: list[str] = []
+    for i in range(1, slots + 1):
+        of_slot = written[place == i].set_index(whose[place == i]).reindex(range(len(rows)))
+        for c in CHILD:
+            name = _slot(c, i)
+            column = declared(c)
+            if i > 1:
+                column |= {"missing": True} if c == AGE else {"values": [*column["values"], ABSENT]}
+                absent = f"{name} is missing" if c == AGE else f"{name} == '{ABSENT}'"
+                rules.append(f"(size < {i}) == ({absent})")
+            columns[name] = column
+            rows[name] = of_slot[c].fillna("" if c == AGE else ABSENT)
+    made, used = released(rows, columns, folder / "wide", epsilon, constraints=rules)
+    roots = pd.DataFrame({KEY: range(len(made)), **{c: _coded(made[c]) for c in ROOT if c != FLAG}})
+    each = _coded(made[SIZE])
+    below = [
+        pd.DataFrame({KEY: at, PLACE: i, **{c: _coded(made[_slot(c, i)].iloc[at]) for c in CHILD}})
+        for i, at in ((i, np.flatnonzero(each >= i)) for i in range(1, slots + 1))
+    ]
+    children = pd.concat(below)
+    young = children.loc[children[AGE] < ADULT, KEY]
+    return _ordered(roots.assign(**{FLAG: roots[KEY].isin(young).astype(int)}), children), used
+
+
+def main() -> None:
+    """Print a table in Markdown: means of the runs."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    methods = ["bootstrap", "independent", "wide"]
+    parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 3.0])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--slots", type=int, default=6)
+    given = parser.parse_args()
+    real = real_tables(given.rows)
+
+    def one(method: str, epsilon: float, seed: int) -> dict[str, float]:
+        with tempfile.TemporaryDirectory() as name:
+            folder, used = Path(name), dict.fromkeys(("seconds", "cpu", "MB"), 0.0)
+            if method == "bootstrap":
+                made = bootstrap(real, seed)
+            elif method == "independent":
+                made, used = independent(real, folder, epsilon, seed)
+            else:
+                made, used = wide(real, folder, epsilon, given.slots)
+            return scores(real, made) | used
+
+    lines: list[list[str]] = []
+    head = ["method", "ε", *scores(real, real), "seconds", "cpu", "MB"]
+    for method in given.methods:
+        for epsilon in given.epsilon if method != "bootstrap" else [float("inf")]:
+            runs = [one(method, epsilon, seed) for seed in range(given.runs)]
+            means = [fmean(run[name] for run in runs) for name in head[2:]]
+            lines.append([method, f"{epsilon:g}", *(f"{v:.3f}" if v < 1 else f"{v:.0f}" for v in means)])
+            print("  ".join(lines[-1]), file=sys.stderr, flush=True)
+    print(markdown(head, lines, words=1))
+
+
+if __name__ == "__main__":
+    main()
