@@ -1,14 +1,15 @@
 """Linked tables: households and their members, released as one and judged as two.
 
-    DPSYNTH_DATA=FOLDER python benchmarks/linked_tables.py [--methods bootstrap independent wide]
-        [--epsilon 0.5 1 3] [--runs 3] [--rows 27980]
+    DPSYNTH_DATA=FOLDER python benchmarks/linked_tables.py [--methods bootstrap independent wide tables]
+        [--epsilon 0.5 1 3] [--runs 3] [--rows 27980] [--slots 6]
 
 FOLDER holds `households.csv.gz` and `persons.csv.gz`; ``--rows`` takes so many random households. A household
 is the unit: ε is for one that comes or goes with all its members, δ = 1e-6.
 
 Methods. "bootstrap": real households drawn again, without noise. "independent": two releases of ε/2, one a
-table, that share nothing but the number of members; members are dealt to households at random. "wide": one
-release of one row a household, with a slot of columns a member, made by this script.
+table; synthetic members are dealt to households at random. "wide": one release of one row a household, with
+columns for each of ``--slots`` members, which this script makes. "tables": the release of both in the section
+`tables`, with `max_children` of ``--slots``. In both the column that says if there are children is derived.
 
 Errors are total variation distances, but for the last ones. "parent x child": each column of a household,
 or its size, with each of a member. "in child": two columns of a member. "sibH", "sibP": two columns, or one
@@ -47,14 +48,15 @@ CHILD = {AGE: 11, "PGender": 2, "PEmp": 4, "POcc": 11, "PComm": 6}
 BLANK = ("PEmp", "POcc", "PComm")
 """Columns of a member that may be blank, as 0."""
 COMMUTES = ("", "active", "auto", "other", "transit", "workFromHome")
-ABSENT = "none"
 ADULT = 4
 """The code of the first age of an adult."""
-MOST_SIZE, SLOTS, LATER = 11, 8, 3
-QUERIES, LEAST_SHARE, FLOOR, DELTA = 200, 0.005, 0.01, 1e-6
+MOST_SIZE, LATER = 11, 3
+QUESTIONS, LEAST_SHARE, FLOOR, DELTA = 200, 0.005, 0.01, 1e-6
+USED = ("seconds", "cpu", "MB")
 
 Codes = NDArray[np.int64]
 Shares = NDArray[np.float64]
+Used = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -92,26 +94,12 @@ def _ordered(roots: pd.DataFrame, children: pd.DataFrame) -> Linked:
     return Linked(by_key, children.sort_values([KEY, PLACE], kind="stable").reset_index(drop=True))
 
 
-# Figures.
-
-
 def _table(columns: list[tuple[Codes, int]], weights: Shares) -> Shares:
     at, size = np.zeros(len(weights), np.int64), 1
     for codes, of in columns:
         at, size = at * of + codes, size * of
     counts = np.bincount(at, weights, size)
     return counts / max(counts.sum(), 1e-12)
-
-
-def _pairs(of: Linked) -> tuple[Codes, Codes]:
-    """Rows of all two members of a household, the earlier one first."""
-    _, whose = of.counted()
-    first, second = [], []
-    for lag in range(1, MOST_SIZE):
-        at = np.flatnonzero(whose[lag:] == whose[:-lag])
-        first.append(at)
-        second.append(at + lag)
-    return np.concatenate(first), np.concatenate(second)
 
 
 def _tables(of: Linked) -> dict[str, list[Shares]]:
@@ -124,27 +112,23 @@ def _tables(of: Linked) -> dict[str, list[Shares]]:
         "parent x child": [_table([above[a], own[b]], each) for a, b in product(roots, own)],
         "in child": [_table([own[a], own[b]], each) for a, b in combinations(own, 2)],
     }
-    a, b = _pairs(of)
+    apart = [np.flatnonzero(whose[lag:] == whose[:-lag]) for lag in range(1, MOST_SIZE)]
+    a, b = np.concatenate(apart), np.concatenate([at + lag for lag, at in enumerate(apart, 1)])
     n = np.bincount(whose, minlength=len(sizes))[whose[a]]
     once, one = 2 / (n * (n - 1)), np.ones(len(a))
 
-    def two(c: str, d: str, weights: Shares) -> Shares:
-        return _table([(own[c][0][a], CHILD[c]), (own[d][0][b], CHILD[d])], weights)
+    def two(c: str, d: str, weights: Shares, *more: tuple[Codes, int]) -> Shares:
+        return _table([*more, (own[c][0][a], CHILD[c]), (own[d][0][b], CHILD[d])], weights)
 
     for name, weights in (("sibH", once), ("sibP", one)):
         found[name] = [
-            two(c, d, weights) + two(d, c, weights).reshape(CHILD[d], CHILD[c]).T.ravel()
+            (two(c, d, weights) + two(d, c, weights).reshape(CHILD[d], CHILD[c]).T.ravel()) / 2
             for c, d in combinations_with_replacement(own, 2)
         ]
-        found[name] = [shares / 2 for shares in found[name]]
     place = np.arange(len(whose)) - np.searchsorted(whose, whose) + 1
     late = (place[a] >= LATER).astype(int) + (place[b] >= LATER)
-    found["role"] = [
-        _table([(late, 3), (own[c][0][a], CHILD[c]), (own[d][0][b], CHILD[d])], once)
-        for c, d in product(own, own)
-    ]
-    ages = [(own[AGE][0][at], CHILD[AGE]) for at in (a, b)]
-    found["size x age x age"] = [_table([(sizes[whose[a]], MOST_SIZE), *ages], once)]
+    found["role"] = [two(c, d, once, (late, 3)) for c, d in product(own, own)]
+    found["size x age x age"] = [two(AGE, AGE, once, (sizes[whose[a]], MOST_SIZE))]
     found["sizes"] = [_table([(sizes, MOST_SIZE)], np.ones(len(sizes)))]
     return found
 
@@ -184,7 +168,7 @@ def _of_questions(real: Linked, made: Linked, members: int) -> float:
         return {c: rng.permutation(numbers[c]) < rng.integers(1, numbers[c]) for c in chosen}
 
     errors: list[float] = []
-    while len(errors) < QUERIES:
+    while len(errors) < QUESTIONS:
         asked = condition({**ROOT, SIZE: MOST_SIZE}, 1), [condition(CHILD, 2) for _ in range(members)]
         share = _fulfilling(real, *asked)
         if share >= LEAST_SHARE:
@@ -196,129 +180,138 @@ def scores(real: Linked, made: Linked) -> dict[str, float]:
     """The figures that stand at the top of this file."""
     known = set(made.roots[KEY])
     orphans = ~made.children[KEY].isin(known)
-    bad = int(orphans.sum()) + len(made.roots) - len(known)
+    bad = float(orphans.sum() + len(made.roots) - len(known))
     made = _ordered(made.roots.drop_duplicates(KEY), made.children[~orphans])
     mine, theirs = _tables(real), _tables(made)
-    found = {
-        name: fmean(float(np.abs(a - b).sum() / 2) for a, b in zip(mine[name], theirs[name], strict=True))
-        for name in mine
-    }
+    both = {name: zip(mine[name], theirs[name], strict=True) for name in mine}
+    found = {name: fmean(float(np.abs(a - b).sum() / 2) for a, b in both[name]) for name in both}
     found["MI"] = _information(theirs["sibP"][0])
-    for members in (1, 2):
-        found[f"q{members}"] = _of_questions(real, made, members)
+    found |= {f"q{members}": _of_questions(real, made, members) for members in (1, 2)}
     sizes, whose = made.counted()
     old = made.children[AGE].to_numpy() >= ADULT
-    adults, young = np.bincount(whose, old, len(sizes)), np.bincount(whose, ~old, len(sizes))
-    found["no adult"] = float((adults == 0).mean())
-    found["flag"] = float(((young > 0) != (made.roots[FLAG].to_numpy() == 1)).mean())
-    found["bad keys"] = float(bad)
-    return found
-
-
-# Methods.
+    adults, young = (np.bincount(whose, some, len(sizes)) > 0 for some in (old, ~old))
+    wrong = young != (made.roots[FLAG].to_numpy() == 1)
+    return found | {"no adult": 1 - float(adults.mean()), "flag": float(wrong.mean()), "bad keys": bad}
 
 
 def bootstrap(real: Linked, seed: int) -> Linked:
     """Real households, drawn again."""
-    rng = np.random.default_rng(seed)
-    drawn = real.roots.iloc[rng.integers(0, len(real.roots), len(real.roots))].assign(
-        new=range(len(real.roots))
-    )
-    children = drawn[[KEY, "new"]].merge(real.children, on=KEY)
-    return _ordered(
-        drawn.assign(**{KEY: drawn["new"]}).drop(columns="new"),
-        children.assign(**{KEY: children["new"]}).drop(columns="new"),
-    )
+    drawn = real.roots.sample(frac=1, replace=True, random_state=seed).reset_index(drop=True)
+    children = drawn[[KEY]].reset_index(names="new").merge(real.children, on=KEY)
+    return _ordered(drawn.assign(**{KEY: drawn.index}), children.assign(**{KEY: children["new"]}))
 
 
 def released(
-    rows: pd.DataFrame, columns: Mapping[str, object], folder: Path, epsilon: float, **more: object
-) -> tuple[pd.DataFrame, dict[str, float]]:
-    """The synthetic rows of a release in a process of its own, as text, with what it took."""
-    folder.mkdir()
-    rows.to_csv(folder / "private.csv", index=False)
-    unit = more.pop("unit", "row")
-    config = {
-        "release": "linked",
-        "source": {"path": str(folder / "private.csv")},
-        "privacy": {"epsilon": epsilon, "delta": DELTA, "unit": unit, "on_empty": "go"},
-        "ledger": {"url": f"sqlite:///{folder}/ledger.db"},
-        "columns": columns,
-        **more,
-    }
-    (folder / "config.yaml").write_text(json.dumps(config))
+    folder: Path, epsilon: float, tables: Mapping[str, pd.DataFrame], config: Mapping[str, object]
+) -> tuple[Path, Used]:
+    """The public folder of a release of files of this folder, in a process of its own, and what it took."""
+    for name, rows in tables.items():
+        rows.to_csv(folder / f"{name}.csv", index=False)
+    ledger = {"url": f"sqlite:///{folder}/ledger.db", "dataset": "-".join(tables)}
+    privacy = {"epsilon": epsilon, "delta": DELTA, "on_empty": "go"} | config.get("privacy", {})
+    (folder / "config.yaml").write_text(json.dumps({"ledger": ledger, **config, "privacy": privacy}))
     command = [sys.executable, "-m", "dpsynth", "run", str(folder / "config.yaml"), "--plain"]
     bundle, used = measured([*command, "--out", str(folder / "out")])
-    return pd.read_csv(Path(bundle) / "public" / "synthetic.csv", dtype=str, keep_default_na=False), used
+    return Path(bundle) / "public", used
 
 
-def declared(column: str) -> dict[str, object]:
-    """A column as its owner would declare it."""
+def _source(folder: Path, name: str) -> dict[str, str]:
+    return {"path": str(folder / f"{name}.csv")}
+
+
+def _texts(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def declared(column: str, most: int = 6) -> dict[str, object]:
+    """A column as its owner would declare it, sizes of ``most`` at most."""
+    if column == SIZE:
+        return {"type": "integer", "min": 1, "max": most, "missing": False}
     if column == AGE:
         return {"type": "integer", "min": 0, "max": CHILD[AGE] - 1, "missing": False}
-    first = int(column in BLANK)
-    values = [str(v) for v in range(first, (ROOT | CHILD)[column])]
-    return {"type": "category", "values": values, "missing": bool(first)}
+    values = [str(v) for v in range(column in BLANK, (ROOT | CHILD)[column])]
+    return {"type": "category", "values": values, "missing": column in BLANK}
 
 
-def _coded(text: pd.Series) -> Codes:
-    return text.replace("", "0").astype(np.int64).to_numpy()
+def _coded(texts: pd.DataFrame) -> pd.DataFrame:
+    return texts.replace("", "0").astype(np.int64)
 
 
-def _written(children: pd.DataFrame) -> pd.DataFrame:
+def _blanked(children: pd.DataFrame) -> pd.DataFrame:
     return children.assign(**{c: children[c].astype(str).replace("0", "") for c in BLANK})
 
 
-def independent(real: Linked, folder: Path, epsilon: float, seed: int) -> tuple[Linked, dict[str, float]]:
+def independent(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
     """Two releases, whose rows are put together at random."""
-    sizes = {SIZE: {"type": "integer", "min": 1, "max": SLOTS, "missing": False}}
-    counted = real.roots.assign(**{SIZE: real.counted()[0]})
-    columns = {c: declared(c) for c in ROOT}
-    above, used = released(counted, {**columns, **sizes}, folder / "roots", epsilon / 2)
-    unit = {"column": KEY, "max_rows": SLOTS}
-    columns = {c: declared(c) for c in CHILD}
-    below, more = released(_written(real.children), columns, folder / "below", epsilon / 2, unit=unit)
-    rows = np.repeat(np.arange(len(above)), _coded(above[SIZE]))
-    drawn = np.random.default_rng(seed).integers(0, len(below), len(rows))
-    roots = pd.DataFrame({KEY: range(len(above)), **{c: _coded(above[c]) for c in ROOT}})
-    children = pd.DataFrame({KEY: rows, PLACE: 1, **{c: _coded(below[c])[drawn] for c in CHILD}})
-    total = {name: max(used[name], more[name]) if name == "MB" else used[name] + more[name] for name in used}
-    return _ordered(roots, children), total
+    made, used = [], []
+    for name, rows, columns, privacy in (
+        ("above", real.roots.assign(**{SIZE: real.counted()[0]}), [*ROOT, SIZE], {}),
+        ("below", _blanked(real.children), CHILD, {"unit": {"column": KEY, "max_rows": slots}}),
+    ):
+        of_all = {c: declared(c, slots) for c in columns}
+        config = {"source": _source(folder, name), "columns": of_all, "privacy": privacy}
+        public, took = released(folder, epsilon / 2, {name: rows}, config)
+        made.append(_coded(_texts(public / "synthetic.csv")))
+        used.append(took)
+    above, below = made
+    whose = np.repeat(above.index, above[SIZE])
+    dealt = below.sample(len(whose), replace=True, random_state=1).assign(**{KEY: whose, PLACE: 1})
+    return _ordered(above.assign(**{KEY: above.index}), dealt), {k: used[0][k] + used[1][k] for k in USED}
 
 
-def _slot(column: str, place: int) -> str:
-    return f"{column}_{place}"
-
-
-def wide(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, dict[str, float]]:
+def wide(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
     """One release of a row a household; members beyond the last slot are left out, the flag is derived."""
-    sizes, whose = real.counted()
-    written, place = _written(real.children), real.children.groupby(KEY).cumcount().to_numpy() + 1
-    columns: dict[str, object] = {c: declared(c) for c in ROOT if c != FLAG}
-    rows = real.roots[list(columns)].assign(**{SIZE: sizes.clip(max=slots)})
-    columns[SIZE] = {"type": "integer", "min": 1, "max": slots, "missing": False}
+    (sizes, whose), blanked = real.counted(), _blanked(real.children)
+    place = blanked.groupby(KEY).cumcount() + 1
+    own = [*(c for c in ROOT if c != FLAG), SIZE]
+    columns = {c: declared(c, slots) for c in own}
+    rows = real.roots.assign(**{SIZE: sizes.clip(max=slots)})[own]
     rules: list[str] = []
     for i in range(1, slots + 1):
-        of_slot = written[place == i].set_index(whose[place == i]).reindex(range(len(rows)))
+        of_slot = blanked[place == i].set_index(whose[place == i]).reindex(rows.index)
         for c in CHILD:
-            name = _slot(c, i)
-            column = declared(c)
+            name, column = f"{c}_{i}", declared(c)
             if i > 1:
-                column |= {"missing": True} if c == AGE else {"values": [*column["values"], ABSENT]}
-                absent = f"{name} is missing" if c == AGE else f"{name} == '{ABSENT}'"
-                rules.append(f"(size < {i}) == ({absent})")
-            columns[name] = column
-            rows[name] = of_slot[c].fillna("" if c == AGE else ABSENT)
-    made, used = released(rows, columns, folder / "wide", epsilon, constraints=rules)
-    roots = pd.DataFrame({KEY: range(len(made)), **{c: _coded(made[c]) for c in ROOT if c != FLAG}})
-    each = _coded(made[SIZE])
-    below = [
-        pd.DataFrame({KEY: at, PLACE: i, **{c: _coded(made[_slot(c, i)].iloc[at]) for c in CHILD}})
-        for i, at in ((i, np.flatnonzero(each >= i)) for i in range(1, slots + 1))
-    ]
+                column["missing"] = True
+                absent = f"{name} is missing"
+                rules.append(f"size < {i} implies {absent}" if c in BLANK else f"(size < {i}) == ({absent})")
+            columns[name], rows[name] = column, of_slot[c].fillna("")
+    config = {"source": _source(folder, "wide"), "columns": columns, "constraints": rules}
+    public, used = released(folder, epsilon, {"wide": rows}, config)
+    made = _texts(public / "synthetic.csv")
+    roots = _coded(made[own]).assign(**{KEY: made.index})
+    below = []
+    for i in range(1, slots + 1):
+        slot = made.loc[roots[SIZE] >= i, [f"{c}_{i}" for c in CHILD]].set_axis([*CHILD], axis=1)
+        below.append(_coded(slot).assign(**{KEY: slot.index, PLACE: i}))
     children = pd.concat(below)
     young = children.loc[children[AGE] < ADULT, KEY]
     return _ordered(roots.assign(**{FLAG: roots[KEY].isin(young).astype(int)}), children), used
+
+
+def tables(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
+    """The release of both tables."""
+    rows = {"households": real.roots, "persons": _blanked(real.children)}
+    above = {
+        "source": _source(folder, "households"),
+        "key": KEY,
+        "unit": "household",
+        "columns": {c: declared(c) for c in ROOT if c != FLAG},
+        "derived": {FLAG: {"any": "persons", "where": f"{AGE} < {ADULT}"}},
+    }
+    below = {
+        "source": _source(folder, "persons"),
+        "parent": {"table": "households", "key": KEY, "max_children": slots},
+        "order_by": PLACE,
+        "columns": {c: declared(c) for c in CHILD},
+    }
+    public, used = released(folder, epsilon, rows, {"tables": {"households": above, "persons": below}})
+    roots, children = (_texts(public / "tables" / f"{name}.csv") for name in rows)
+    roots[FLAG] = roots[FLAG].map({"no": "0", "yes": "1"})
+    return _ordered(_coded(roots), _coded(children)), used
+
+
+METHODS = {"independent": independent, "wide": wide, "tables": tables}
 
 
 def main() -> None:
@@ -326,7 +319,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    methods = ["bootstrap", "independent", "wide"]
+    methods = ["bootstrap", *METHODS]
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 3.0])
     parser.add_argument("--runs", type=int, default=3)
@@ -336,18 +329,14 @@ def main() -> None:
     real = real_tables(given.rows)
 
     def one(method: str, epsilon: float, seed: int) -> dict[str, float]:
-        with tempfile.TemporaryDirectory() as name:
-            folder, used = Path(name), dict.fromkeys(("seconds", "cpu", "MB"), 0.0)
-            if method == "bootstrap":
-                made = bootstrap(real, seed)
-            elif method == "independent":
-                made, used = independent(real, folder, epsilon, seed)
-            else:
-                made, used = wide(real, folder, epsilon, given.slots)
+        if method == "bootstrap":
+            return scores(real, bootstrap(real, seed)) | dict.fromkeys(USED, 0.0)
+        with tempfile.TemporaryDirectory() as folder:
+            made, used = METHODS[method](real, Path(folder), epsilon, given.slots)
             return scores(real, made) | used
 
     lines: list[list[str]] = []
-    head = ["method", "ε", *scores(real, real), "seconds", "cpu", "MB"]
+    head = ["method", "ε", *scores(real, real), *USED]
     for method in given.methods:
         for epsilon in given.epsilon if method != "bootstrap" else [float("inf")]:
             runs = [one(method, epsilon, seed) for seed in range(given.runs)]
