@@ -261,7 +261,7 @@ def independent(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple
 
 def wide(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
     """One release of a row a household; members beyond the last slot are left out, the flag is derived."""
-    (sizes, whose), blanked = real.counted(), _blanked(real.children)
+    (sizes, whose), blanked = real.counted(), _blanked(real.children).astype(str)
     place = blanked.groupby(KEY).cumcount() + 1
     own = [*(c for c in ROOT if c != FLAG), SIZE]
     columns = {c: declared(c, slots) for c in own}
