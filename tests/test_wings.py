@@ -70,7 +70,8 @@ def test_a_release_is_planned_run_verified_and_asked_without_any_wing(place: Pat
     manifest = json.loads((public / "manifest.json").read_text())
     assert manifest["synthetic_rows"] > 0 and "croissant.json" not in manifest["files"]
     for page in ("README.md", "report.html"):
-        assert "croissant" not in (public / page).read_text()
+        text = (public / page).read_text()
+        assert "croissant" not in text and "dcat" not in text
     assert not (public.parents[1] / "index.html").exists()
     asked = run(place, EACH, f"verify|{public}", f"query|{public}|mean(age) by sex", "ledger|show")
     assert asked.stdout.count("Ended: 0") == 3, (asked.stdout, asked.stderr)

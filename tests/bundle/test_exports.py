@@ -6,18 +6,19 @@ import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from rdflib import RDF, Graph, Namespace, URIRef
+from rdflib import DCAT, RDF, RDFS, XSD, Graph, Namespace, URIRef
+from rdflib.compare import isomorphic
 
 from dpsynth.accounting.events import Guarantee
 from dpsynth.accounting.slices import Slice
 from dpsynth.bundle.manifest import Manifest
 from dpsynth.columns.disclosed import Chosen, Provenance
-from dpsynth.wings.proof.catalogues import FROM_THE_CURATOR, croissant_text, registry_entry
+from dpsynth.wings.proof.catalogues import CATALOGUES, FROM_THE_CURATOR, registry_entry
 from tests.bundle.conftest import NAMES
 from tests.cli.here import Command
 
@@ -96,7 +97,7 @@ def test_croissant_lists_every_file_with_its_checksum_and_every_column_where_it_
     assert found["conformsTo"] == "http://mlcommons.org/croissant/1.0" and found["@type"] == "sc:Dataset"
     listed = {file["@id"]: file for file in found["distribution"]}
     others = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
-    assert listed.keys() == others - {"manifest.json", "croissant.json", "SHA256SUMS"}
+    assert listed.keys() == others - {"manifest.json", *CATALOGUES, "SHA256SUMS"}
     for name, file in listed.items():
         content = (folder / name).read_bytes()
         assert file["sha256"] == hashlib.sha256(content).hexdigest()
@@ -122,6 +123,7 @@ def test_croissant_lists_every_file_with_its_checksum_and_every_column_where_it_
 DP, DPV = Namespace("urn:dpsynth:terms:"), Namespace("https://w3id.org/dpv#")
 CR, SCHEMA = Namespace("http://mlcommons.org/croissant/"), Namespace("https://schema.org/")
 BASE = "https://example.org/bundle/"
+croissant_text = CATALOGUES["croissant.json"]
 
 
 def linked(text: str) -> Graph:
@@ -191,6 +193,62 @@ def test_what_is_public_without_noise_is_listed_by_kind_and_column(written) -> N
     assert about == {*graph.subjects(RDF.type, CR.Field)} and len(about) == len(NAMES)
     told = set(registry_entry(manifest)["deployment"]["dp_flavor"]["unprotected_quantities"])
     assert {fact["what"] for fact in outside} <= told
+
+
+DCT = Namespace("http://purl.org/dc/terms/")
+
+
+def test_a_portal_reads_the_files_and_the_guarantee_by_dcat(written) -> None:
+    folder = written(terms="Cite us. <b>Really</b>")
+    manifest = Manifest.read(folder)
+    graph = linked((folder / "dcat.jsonld").read_text(encoding="utf-8"))
+    (dataset,) = graph.subjects(RDF.type, DCAT.Dataset)
+    assert str(dataset) == BASE
+    # What the profile demands of each dataset and of each file, in the types that it demands.
+    title, described, issued = (
+        graph.value(dataset, DCT[name]) for name in ("title", "description", "issued")
+    )
+    assert (title.language, described.language) == ("en", "en") and str(title) == manifest.release
+    assert all(sentence in str(described) for sentence in manifest.guarantee.in_words)
+    assert issued.datatype == XSD.date and issued.toPython().isoformat() == manifest.date
+    rights = graph.value(dataset, DCT.accessRights)
+    assert graph.value(rights, RDF.type) == DCT.RightsStatement
+    assert str(graph.value(rights, RDFS.label)) == "Cite us. <b>Really</b>"
+    files = [*graph.objects(dataset, DCAT.distribution)]
+    assert {graph.value(one, RDF.type) for one in files} == {DCAT.Distribution}
+    listed = {}
+    for one in files:
+        address = graph.value(one, DCAT.accessURL)
+        assert isinstance(address, URIRef) and address == graph.value(one, DCAT.downloadURL)
+        assert str(graph.value(one, DCAT.mediaType)).startswith(
+            "https://www.iana.org/assignments/media-types/"
+        )
+        checksum = graph.value(one, URIRef("http://spdx.org/rdf/terms#checksum"))
+        value = graph.value(checksum, URIRef("http://spdx.org/rdf/terms#checksumValue"))
+        assert value.datatype == XSD.hexBinary
+        size = graph.value(one, DCAT.byteSize)
+        assert size.datatype == XSD.nonNegativeInteger
+        name = unquote(str(address).removeprefix(BASE))
+        content = (folder / name).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (
+            size.toPython(),
+            value.toPython().hex(),
+        )
+        listed[name] = one
+    assert {"synthetic.csv", "measurements.parquet", "report.html"} <= listed.keys()
+    # The guarantee is that of the other catalogue, word for word.
+    other = guarantee_in(linked(croissant_text(manifest)))
+    assert len(other) > 20 and isomorphic(guarantee_in(graph), other)
+
+
+def guarantee_in(graph: Graph) -> Graph:
+    """The triples below a stated guarantee."""
+    found, below = Graph(), [*graph.subjects(RDF.type, DP.Guarantee)]
+    for node in below:
+        for triple in graph.triples((node, None, None)):
+            found.add(triple)
+            below += [triple[2]] * (triple[1] != DP.about and (triple[2], None, None) in graph)
+    return found
 
 
 def test_each_term_of_the_vocabulary_is_documented_and_used(written) -> None:

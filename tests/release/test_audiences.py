@@ -94,7 +94,7 @@ def test_the_public_bundle_says_of_the_other_its_name_and_its_epsilon_alone(
         "answers_of": {},
     }
     named = {path.name for path in folder.rglob("*") if path.is_file() and b"partners" in path.read_bytes()}
-    assert named == {"README.md", "croissant.json", "manifest.json", "report.html"}
+    assert named == {"README.md", "croissant.json", "dcat.jsonld", "manifest.json", "report.html"}
 
 
 def test_the_ledger_is_charged_the_largest_epsilon_once(released: tuple[Spec, Release]) -> None:

@@ -1,7 +1,8 @@
-"""A release in the forms of catalogues: Croissant, the registry of deployments, NIST's guideline.
+"""A release in the forms of catalogues: Croissant, DCAT-AP, the registry of deployments, NIST's guideline.
 
 Croissant (version 1.0, mlcommons.org/croissant/1.0) says what public files are and what columns hold,
-as JSON-LD. It wants a licence, an address and a creator as well. Those are the publisher's to give.
+as JSON-LD. It wants a licence, an address and a creator as well. Those are the publisher's to give. DCAT-AP
+(version 3), for portals of offices, says what files there are.
 
 The third and most detailed tier of the Differential Privacy Deployments Registry asks for the flavour of
 differential privacy, the unit, its parameters, the trust model, the accounting, and the implementation with
@@ -34,6 +35,7 @@ _FORMATS = {
     "html": "text/html",
     "md": "text/markdown",
     "json": "application/json",
+    "jsonld": "application/ld+json",
 }
 _TYPES = {
     "integer": "sc:Integer",
@@ -46,10 +48,11 @@ _SHOWN = 30
 """Number of values of a column that its description lists."""
 
 
-def _filled(template: str, **facts: object) -> dict[str, object]:
-    """A template of JSON, filled with facts."""
+def _filled(template: str, manifest: Manifest, **facts: object) -> dict[str, object]:
+    """A template of JSON, filled with a manifest and more facts."""
     pages = environment("wings/proof")
     pages.policies["json.dumps_kwargs"] = {"sort_keys": False}
+    facts |= {"manifest": manifest, "mechanisms": _grouped(manifest.mechanisms), "formats": _FORMATS}
     values: dict[str, object] = json.loads(pages.get_template(template).render(**facts))
     return values
 
@@ -70,24 +73,23 @@ def croissant(manifest: Manifest) -> dict[str, object]:
     written = names if source == f"{TABLE}.parquet" else guarded
     return _filled(
         "croissant.json.j2",
-        manifest=manifest,
-        formats=_FORMATS,
+        manifest,
         folders=[name for name in tables if name not in files],
         source=source,
         fields=list(zip(columns, written, strict=True)),
         types=_TYPES,
         described=_described,
-        mechanisms=_grouped(manifest.mechanisms),
-        outside=manifest.disclosed_outside,
     )
 
 
-def croissant_text(manifest: Manifest) -> str:
-    """The metadata as they stand in the file."""
-    return json.dumps(croissant(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def _text(values: Mapping[str, object]) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-CATALOGUES: Mapping[str, Callable[[Manifest], str]] = {"croissant.json": croissant_text}
+CATALOGUES: Mapping[str, Callable[[Manifest], str]] = {
+    "croissant.json": lambda manifest: _text(croissant(manifest)),
+    "dcat.jsonld": lambda manifest: _text(_filled("dcat.json.j2", manifest)),
+}
 """The files of a bundle for catalogues of data, by name."""
 
 
@@ -120,7 +122,7 @@ def registry_entry(manifest: Manifest) -> dict[str, object]:
     more = {"approximate_delta": promise.approximate_delta} if promise.approximate_delta else {}
     return _filled(
         "registry.json.j2",
-        manifest=manifest,
+        manifest,
         from_the_curator=FROM_THE_CURATOR,
         parameters=parameters,
         stated=stated,
@@ -128,7 +130,6 @@ def registry_entry(manifest: Manifest) -> dict[str, object]:
         unit=protected(promise.unit),
         domain=[_domain(facts) for facts in manifest.columns],
         unprotected=[*manifest.not_protected, *(fact["what"] for fact in manifest.disclosed_outside)],
-        mechanisms=_grouped(manifest.mechanisms),
     )
 
 
