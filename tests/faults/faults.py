@@ -1257,7 +1257,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "mean scores by half of the noise",
         "A classifier is said to be good enough for all values, or not, more often than the odds say.",
-        "_limits_of_mean",
+        "_both_limits",
         "deviations(noise, odds * (1 - _EACH)) * stddev",
         "deviations(noise, odds * (1 - _EACH)) * stddev / 2",
         "wings/governance/test_acceptance.py::test_a_false_word_on_a_classifier_is_as_rare_as_is_said",

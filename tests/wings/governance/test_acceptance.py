@@ -135,13 +135,16 @@ def test_a_false_word_on_a_classifier_is_as_rare_as_is_said(noise, confidence, s
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-def test_limits_of_a_mean_over_many_values_are_narrower_than_the_mean_of_theirs(noise):
-    values = np.array([[300, 700]] * 20)
+@pytest.mark.parametrize(("each", "narrower"), [(1000, 0.3), (150, 1.0)])
+def test_limits_of_a_mean_are_those_of_the_narrower_way(noise, each, narrower):
+    values = np.array([[3 * each // 10, 7 * each // 10]] * 20)
     wide = deviations(noise, 0.05 / 20) * 10.0
-    low, high = _limits_of_mean(values, noise, 10.0, 0.05)
-    each = _limits(values[:1], wide)
-    assert each[0] < low < 0.7 < high < each[1]
-    assert high - low < 0.3 * (each[1] - each[0])
+    low, high = _limits_of_mean(values, noise, 10.0, 0.05, 20 * each)
+    by_each = _limits(values[:1], wide)
+    assert by_each[0] <= low < 0.7 < high <= by_each[1]
+    assert high - low <= narrower * (by_each[1] - by_each[0]) + 1e-9
+    # The way is chosen by another count, and not by the noise of these.
+    assert _limits_of_mean(values, noise, 10.0, 0.05, 60) == pytest.approx(by_each)
 
 
 @pytest.mark.parametrize(

@@ -127,13 +127,14 @@ def _right(one: RightGuesses, finished: Finished) -> _Judged:
     right, less p times that of those guessed wrong. The limits enclose each p for which it may be 0, however
     few rows there are. A mean over values has the limits of ``_limits_of_mean``.
     """
-    answers = () if finished.exam is None else finished.exam.classified
+    exam = finished.exam
+    answers = () if exam is None else exam.classified
     found = next((a for a in answers if (a.target, a.aim) == (one.classifier, one.aim)), None)
-    if found is None:
+    if exam is None or found is None:
         return "can't be told", "The answer about the classifier was lost.", 0.0
     odds, values = float(1 - one.confidence), np.array([found.wrong, found.right]).T
     if one.score == "balanced_accuracy":
-        low, high = _limits_of_mean(values, found.noise, found.stddev, odds)
+        low, high = _limits_of_mean(values, found.noise, found.stddev, odds, exam.rows)
     else:
         low, high = _limits(values, deviations(found.noise, odds) * found.stddev)
     sure, least = f"{percent(float(one.confidence))} sure", float(one.at_least)
@@ -160,8 +161,26 @@ def _limits(counts: NDArray[np.int64], wide: float) -> tuple[float, float]:
     return float(_SHARES[max(open_[0] - 1, 0)]), float(_SHARES[min(open_[-1] + 1, len(_SHARES) - 1)])
 
 
-def _limits_of_mean(values: NDArray[np.int64], noise: str, stddev: float, odds: float) -> tuple[float, float]:
+def _limits_of_mean(
+    values: NDArray[np.int64], noise: str, stddev: float, odds: float, rows: float
+) -> tuple[float, float]:
     """Limits of the mean over values of the share of rows guessed right, each wrong with at most these odds.
+
+    By the way that is narrower for values of as many rows each, which the noise of ``values`` doesn't choose.
+
+    Args:
+        values: noisy rows guessed wrong and right, int64[values, 2].
+        rows: number of all rows, by another answer.
+    """
+    even = np.rint([[0.3 * rows / len(values), 0.7 * rows / len(values)]] * len(values)).astype(np.int64)
+    spans = [high - low for low, high in _both_limits(even, noise, stddev, odds)]
+    return _both_limits(values, noise, stddev, odds)[int(np.argmin(spans))]
+
+
+def _both_limits(
+    values: NDArray[np.int64], noise: str, stddev: float, odds: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Limits of the mean by those of each share, which hold together; and by one statistic.
 
     Of value k, p is the share, N the number of rows, g = (wrong + right) / N, and d is p less the noisy
     share. _EACH of the odds is for an interval of each p and of each N, all together. The rest is for one
@@ -172,16 +191,13 @@ def _limits_of_mean(values: NDArray[np.int64], noise: str, stddev: float, odds: 
 
     convex in g and linear in d, so each maximum lies at ends of the intervals. The least over a grid of l and
     u holds. The mean of the intervals of p holds too.
-
-    Args:
-        values: noisy rows guessed wrong and right, int64[values, 2].
     """
-    wide = deviations(noise, odds * _EACH / (4 * len(values))) * stddev
-    ends = np.array([_limits(value[None], wide) for value in values]).T
-    low, high = ends.mean(axis=1).tolist()
+    alone, wide = (deviations(noise, odds * x / len(values)) * stddev for x in (1, _EACH / 4))
+    by_each, ends = (np.array([_limits(value[None], x) for value in values]).T for x in (alone, wide))
+    (least, most), (low, high) = by_each.mean(axis=1).tolist(), ends.mean(axis=1).tolist()
     rows, reach = values.sum(axis=1), wide * sqrt(2) + 0.5
     if (rows <= reach).any():
-        return low, high
+        return (least, most), (low, high)
     shares, factors = values[:, 1] / rows, np.array([rows / (rows + reach), rows / (rows - reach)])
     beyond = deviations(noise, odds * (1 - _EACH)) * stddev
     # Noise is of whole rows.
@@ -192,11 +208,11 @@ def _limits_of_mean(values: NDArray[np.int64], noise: str, stddev: float, odds: 
     spread = squares * factors**2 / (2 * typical) + rounding
     reaches = []
     for off in (ends - shares, shares - ends):
-        most = (1 - lambdas * factors) * off[:, None] + lambdas * spread
-        bounds = most.max(axis=(2, 3)).sum(axis=2) + lambdas[..., 0, 0, 0] * typical[:, 0, 0, 0] / 2
+        worst = (1 - lambdas * factors) * off[:, None] + lambdas * spread
+        bounds = worst.max(axis=(2, 3)).sum(axis=2) + lambdas[..., 0, 0, 0] * typical[:, 0, 0, 0] / 2
         reaches.append(float(bounds.min()) / len(values))
     mean = float(shares.mean())
-    return max(low, mean - reaches[1]), min(high, mean + reaches[0])
+    return (least, most), (max(low, mean - reaches[1]), min(high, mean + reaches[0]))
 
 
 def _reach_of_guesses(wide: float, cells: int, shares: NDArray[np.float64] | float) -> NDArray[np.float64]:
@@ -289,5 +305,5 @@ def _reach_of_score(one: RightGuesses, compiled: CompiledSpec, plan: Plan, rows:
     odds = float(1 - one.confidence)
     if one.score == "balanced_accuracy":
         each = np.array([[round(share * rows / classes) for share in (1 - least, least)]] * classes)
-        return least - _limits_of_mean(each, plan.noise, stddev, odds)[0]
+        return least - _limits_of_mean(each, plan.noise, stddev, odds, rows)[0]
     return float(_reach_of_guesses(deviations(plan.noise, odds) * stddev, classes, least)) / rows
