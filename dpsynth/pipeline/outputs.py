@@ -77,7 +77,9 @@ class MakeViews(Protocol):
 
 VIEWS: Point[MakeViews] = Point("views")
 
-DATABASE: Point[Callable[[Spec, Layout, SyntheticTable], Database]] = Point("tables of a bundle", "tables")
+DATABASE: Point[Callable[[Spec, Layout, SyntheticTable, Exam | None], Database]] = Point(
+    "tables of a bundle", "tables"
+)
 """Splits the synthetic rows into the linked tables that they stand for."""
 
 PAGE_OF_RELEASES: Point[Callable[[Path], None]] = Point("page of releases")
@@ -140,7 +142,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         terms=inputs.spec.publish.terms,
         maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
         views=views_in(inputs.spec.publish, fitted.layout, table, run.release_id),
-        database=split(inputs.spec, fitted.layout, table) if split else None,
+        database=split(inputs.spec, fitted.layout, table, synthesis.exam) if split else None,
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         sampled=sampled_units(inputs.spec),
         audience=audience if audience.name else None,

@@ -10,7 +10,7 @@ Invariant: post-processing. All of it is made from noisy distances and public fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import log, pi, sqrt
@@ -166,11 +166,14 @@ class Exam:
         wide = self.reach
         return np.clip(self.raw - wide, 0.0, 1.0), np.clip(np.maximum(self.raw, 0.0) + wide, 0.0, 1.0)
 
-    def mean_error(self, kind: Kind, basis: str = "") -> MeanError | None:
+    def mean_error(
+        self, kind: Kind, basis: str = "", of: Callable[[Clique], bool] = lambda _: True
+    ) -> MeanError | None:
+        """The mean error of marginals of a kind and a basis, with its limits; of some cliques alone."""
         if self.distances is None:
             return None
         found = zip(self.examined, self.bases, strict=True)
-        spots = [i for i, (e, b) in enumerate(found) if e.kind == kind and basis in ("", b)]
+        spots = [i for i, (e, b) in enumerate(found) if e.kind == kind and basis in ("", b) and of(e.clique)]
         if not spots:
             return None
         mean = float(self.raw[spots].mean())

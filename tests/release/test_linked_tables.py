@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -115,6 +116,9 @@ def test_the_files_say_which_columns_hold_keys(release):
     readme = (public / "README.md").read_text()
     assert "The folder tables has 3 linked tables with new keys" in readme
     assert "Private rows of persons beyond the first 3 and trips beyond the first 2" in readme
+    assert re.search(r"[\d.]+ % for columns of two rows of persons \([\d.]+ % to [\d.]+ %\)", readme)
+    report = (public / "report.html").read_text()
+    assert '<a href="tables/persons.csv">persons</a>: up to 3 for each row of households' in report
     assert "What is protected is a row of households with all rows that belong to it" in readme
 
 
@@ -138,7 +142,7 @@ def test_other_rows_in_a_table_are_found(release, tmp_path, ending):
     else:
         pq.write_table(pq.read_table(file).slice(1), file)
     _, faults = CHECKED_TABLES.needed("this")(dpsynth.open_bundle(public))
-    assert faults == [(f"tables/persons.{ending}", "has other rows than the synthetic table.")]
+    assert faults[0] == (f"tables/persons.{ending}", "has other rows than the synthetic table.")
 
 
 @pytest.mark.parametrize(
@@ -235,3 +239,21 @@ def test_the_owner_is_told_what_of_the_tables_is_left_out(tmp_path):
     assert any(about == "tables.persons.parent.max_children" and cells >= beyond for about, cells in told)
     assert any("without the key of a row of households" in words for words in told.values())
     assert any("whose row of households isn't there" in words for words in told.values())
+
+
+def test_a_release_is_compared_with_the_private_tables_of_its_configuration(tmp_path):
+    from dpsynth.wings.owner.assess.evaluation import evaluate
+
+    found = frames(600)
+    released_one = released(tmp_path, spec_of(tmp_path, keyed(found)))
+    path = tmp_path / "homes.yaml"
+    tables = copy.deepcopy(dict(TABLES))
+    tables["households"]["source"] = {"path": str(tmp_path / "households.csv")}
+    tables["persons"]["source"] = {"path": str(tmp_path / "persons.parquet")}
+    query = "SELECT house, number, mode FROM trips"
+    tables["trips"]["source"] = {"url": f"sqlite:///{tmp_path}/trips.db", "query": query}
+    path.write_text(json.dumps({"tables": tables, "privacy": {"epsilon": 4}, "ledger": {"dataset": "homes"}}))
+    compared = evaluate(released_one.folder, None, path)
+    assert compared.rows[0] == 600 and len(compared.columns) == len(released_one.drawn.source.layout.columns)
+    with pytest.raises(ConfigError, match="compared with those of its --config alone"):
+        evaluate(released_one.folder, tmp_path / "households.csv")

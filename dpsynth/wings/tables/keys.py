@@ -38,7 +38,7 @@ from dpsynth.config.grammar import MAX_RULES, check_layout, check_rules
 from dpsynth.config.source import InTables, Source
 from dpsynth.errors import nearest
 
-MOST_CHILDREN = 100
+MOST_CHILDREN = 1_000
 MOST_COLUMNS = 500
 _FEW_CHILDREN, _TOLD_APART = 5, 2
 """The most child rows that are all told apart, and how many of more are, where nobody says."""

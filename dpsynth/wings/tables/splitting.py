@@ -10,8 +10,9 @@ parent, and no row of a parent has more children than the configuration allows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,12 @@ from dpsynth.bundle.manifest import MANIFEST
 from dpsynth.bundle.recipient.opened import OpenedBundle, csv_texts, synthetic_texts
 from dpsynth.bundle.row_files import SyntheticTable, write_csv
 from dpsynth.columns.derived import Derived
+from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import parse, renamed
 from dpsynth.columns.layout import Layout, companion
 from dpsynth.config import Spec
-from dpsynth.figures import count, listed
+from dpsynth.figures import count, listed, percent
+from dpsynth.statistics.exam import Exam
 from dpsynth.wings.tables.keys import (
     OTHER,
     LinkedTable,
@@ -44,7 +47,7 @@ FOLDER, FILE = "tables", "tables.json"
 
 _SEED = 7
 """The seed of draws among rows that are alike: whoever splits the same wide rows has the same tables."""
-_MATCHED, _LEAST_ALIKE, _SIZES = 3, 5, 3
+_MATCHED, _LEAST_ALIKE, _SIZES = 6, 5, 3
 """The most columns that rows are alike in, the fewest rows to choose from, and how many numbers of child rows
 are told apart beyond the least that has others."""
 _DISTINCT = 12
@@ -354,6 +357,7 @@ class Database:
     Attributes:
         typed: each table, by name.
         texts: the same as they are written in CSV files.
+        errors: measured errors of pairs of columns, by how the tables link them.
     """
 
     release: str
@@ -361,6 +365,7 @@ class Database:
     typed: Mapping[str, pa.Table]
     texts: Mapping[str, pa.Table]
     formats: tuple[str, ...]
+    errors: tuple[str, ...] = ()
 
     @property
     def in_words(self) -> tuple[str, ...]:
@@ -376,6 +381,10 @@ class Database:
             for t in below
             if t.roles < t.most
         ]
+        said = (
+            f"By the exam, so many rows of {root.name} are off in two columns, on average, with 95 % limits"
+        )
+        by_links = [f"{said}: {'; '.join(self.errors)}."] if self.errors else []
         return (
             f"The folder {FOLDER} has {count(len(below) + 1)} linked tables with new keys; their rows are "
             f"{rows}. {FILE} says which columns hold keys.",
@@ -383,6 +392,7 @@ class Database:
             f"{root.name}. There {child.name} is the number of its rows of {child.name}, and {column} is "
             f"{child.columns[0]} of the first one. All figures here are about these columns.",
             *for_all,
+            *by_links,
             f"What is protected is a row of {root.name} with all rows that belong to it. Private rows of "
             f"{first} of one row above are left out.",
         )
@@ -437,13 +447,46 @@ def _type(kind: pa.DataType) -> str:
     return next((known for start, known in _TYPES.items() if word.startswith(start)), "string")
 
 
-def database_of(spec: Spec, layout: Layout, table: SyntheticTable) -> Database:
+def _errors(shape: Shape, exam: Exam | None) -> Iterator[str]:
+    """The measured errors of pairs of columns by how the tables link them, as parts of a sentence."""
+    if exam is None:
+        return
+    whose = dict.fromkeys(shape.columns, "")
+    for child in shape.children:
+        whose[child.name] = ""
+        for label, _ in child.slots:
+            whose |= {slot("", child.name, label) + c: f"{child.name} {label}" for c in child.columns}
+    for child in shape.children:
+        own = {f"{child.name} {label}" for label, _ in child.slots}
+
+        for kind, words in (
+            ("above", f"a column of {shape.name} and one of {child.name}"),
+            ("within", f"two columns of one row of {child.name}"),
+            ("between", f"columns of two rows of {child.name}"),
+        ):
+            pairs = partial(_linked, kind, whose, own)
+            found = exam.mean_error("pair", of=pairs)
+            if found is not None:
+                limits = f"{percent(found.low)} to {percent(found.high)}"
+                yield f"{percent(found.mean_error)} for {words} ({limits})"
+
+
+def _linked(kind: str, whose: Mapping[str, str], own: Set[str], clique: Clique) -> bool:
+    """True of columns of a child's rows that are linked so: to those above, in one row, or of two rows."""
+    sides = {whose.get(c, "?") for c in clique}
+    if kind == "above":
+        return len(sides & own) == 1 and sides - own == {""}
+    return sides <= own and (len(sides) == 1) == (kind == "within")
+
+
+def database_of(spec: Spec, layout: Layout, table: SyntheticTable, exam: Exam | None) -> Database:
     """The tables of a release, from its synthetic rows."""
     tables: Mapping[str, LinkedTable] = spec.tables  # type: ignore[assignment]
     shape, wide = Shape.of(tables, root_of(tables)), table.table
     found = split(wide, shape, layout)
     texts = found.tables(pa.table(dict(layout.texts(wide))))
-    return Database(spec.release, shape, found.tables(wide), texts, spec.publish.formats)
+    errors = tuple(_errors(shape, exam))
+    return Database(spec.release, shape, found.tables(wide), texts, spec.publish.formats, errors)
 
 
 def opened_tables(bundle: OpenedBundle) -> dict[str, pa.Table]:

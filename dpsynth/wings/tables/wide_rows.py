@@ -282,7 +282,9 @@ def wide_table(spec: Spec, frames: MemoryTable | None) -> WideTable:
     Raises:
         ConfigError: a table has no source, or the tables in memory are others.
     """
-    tables: Mapping[str, LinkedTable] = spec.tables  # type: ignore[assignment]
+    tables: Mapping[str, LinkedTable] = spec.tables or {}  # type: ignore[assignment]
+    if not tables:
+        raise ConfigError("This configuration has no tables: it describes one table.")
     if frames is None:
         return WideTable(tables, {name: _reader(name, table.source) for name, table in tables.items()})
     found = frames.tables if isinstance(frames, MemoryTables) else {}

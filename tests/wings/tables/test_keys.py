@@ -217,3 +217,17 @@ def test_pairs_of_the_first_rows_matter_more_unless_the_owner_says_what_matters(
     assert marginals["persons_1_age", "persons_2_sex"] == 2 * marginals["persons_2_age", "persons_3_sex"]
     assert spec_of(structure={"workload": {"ways": 2}}).structure.workload.marginals == ()
     assert spec_of(structure="independent").structure.workload is None
+
+
+def test_what_is_missing_alone_takes_no_bins_from_a_column():
+    from dpsynth.config import compiled
+
+    columns = compiled(spec_of()).layout.modelled
+    plain = Spec.from_dict(
+        {**BASE, "columns": {"age": {"type": "integer", "min": 0, "max": 99}, "b": {"type": "boolean"}}}
+    )
+    assert columns["persons_1_age"].codec.labels == compiled(plain).layout.modelled["age"].codec.labels
+    bound = changed("persons.constraints", ["age < 50 or sex == 'f'"])
+    assert len(compiled(spec_of(bound)).layout.modelled["persons_1_age"].codec.labels) <= len(
+        columns["persons_1_age"].codec.labels
+    )

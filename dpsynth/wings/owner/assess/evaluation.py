@@ -31,6 +31,7 @@ from dpsynth.config.files.place import Place, place_of
 from dpsynth.curator import MemoryTable, check_source
 from dpsynth.errors import ConfigError
 from dpsynth.page_templates import environment
+from dpsynth.pipeline.inputs import LINKED, LinkedRows
 from dpsynth.pipeline.steps import Steps, plainly
 from dpsynth.wings.owner.assess.comparison import (
     Agreement,
@@ -172,11 +173,17 @@ def _evaluation(
     owned = OwnedBundle.at(bundle)
     check_targets(owned.columns, targets)
     names, step = list(dict.fromkeys(c.source for c in owned.columns)), Steps(plainly)
-    if isinstance(against, MemoryTable):
-        path: Place | str = "the table in memory"
-        step("check the table's header", against.check, names)
-        real = step("read the private table", private_table, owned, against, FileForm("csv"))
+    rows: MemoryTable | LinkedRows | None = against if isinstance(against, MemoryTable) else None
+    if owned.facts.tables is not None and not isinstance(against, MemoryTable):
+        if config is None or against is not None:
+            raise ConfigError("A release of linked tables is compared with those of its --config alone.")
+        rows = LINKED.needed("tables")(load(config), None)
+    if rows is not None:
+        path: Place | str = "the linked tables" if owned.facts.tables else "the table in memory"
+        step("check the table's header", rows.check, names)
+        real = step("read the private table", private_table, owned, rows, FileForm("csv"))
     else:
+        assert not isinstance(against, MemoryTable)
         place, form = _source(against, config, owned.form)
         path = place
         step("check the table's header", check_source, place, names, form)

@@ -30,11 +30,12 @@ from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.public_schema import UnknownColumn
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import named_form
-from dpsynth.config.files.place import Place
+from dpsynth.config.files.place import Place, RemotePath
 from dpsynth.curator import Journal, MemoryTable, as_texts, read_batches
 from dpsynth.curator.loaded_rows import rows_within
 from dpsynth.curator.units import nobody, rows_kept, unit_codes
 from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.pipeline.inputs import LinkedRows
 
 PAGE = "utility.html"
 """The page of an evaluation, in the folder ``private``."""
@@ -189,12 +190,12 @@ class CodedTable:
         return np.bincount(self.cells(clique), minlength=cells)
 
 
-def private_table(bundle: OwnedBundle, table: Place | MemoryTable, form: FileForm) -> CodedTable:
+def private_table(bundle: OwnedBundle, table: Place | MemoryTable | LinkedRows, form: FileForm) -> CodedTable:
     """The private table as the release read it: its rows of the slice, after contribution bounding.
 
     Args:
         bundle: the bundle.
-        table: the table in memory, or the place of its file.
+        table: the table in memory, linked tables, or the place of its file.
         form: the form of the file.
 
     Raises:
@@ -204,10 +205,10 @@ def private_table(bundle: OwnedBundle, table: Place | MemoryTable, form: FileFor
     names = [column.source for column in bundle.columns]
     more = [*near.columns, *([] if part is None else [part.column])]
     wanted, broken = list(dict.fromkeys([*names, *more])), near.person is None
-    if isinstance(table, MemoryTable):
-        read = as_texts(table.batches(wanted))
-    else:
+    if isinstance(table, Path | RemotePath):
         read = read_batches(table, wanted, form, keep_broken=broken, keep_empty=near.rows_public)
+    else:
+        read = as_texts(table.batches(wanted))
     batches = (dict(batch) if part is None else rows_within(batch, part) for batch in read)
     if near.person is None:
         return _coded(bundle.columns, batches)
