@@ -9,7 +9,7 @@ their deltas the delta. The noise that is drawn is that of the event that is cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -135,13 +135,29 @@ class PrivacyFilter:
         Raises:
             BudgetRefused: the budget does not allow it; nothing was charged or drawn.
         """
-        cost = self._terms.measure.cost(event)
-        if cost > self.remaining or (event.delta > 0 and event.delta > self._delta_left()):
+        self._allow([event])
+        return self._journal.answer(self._named(question), event, unheard()(lambda: draw(exact())))
+
+    def _charge(self, asked: Sequence[tuple[Question, RecordedEvent]]) -> None:
+        """Charge the questions that are asked next, together; each is answered by ``_ask``, in this order.
+
+        Raises:
+            BudgetRefused: the budget does not allow all of them; nothing was charged.
+        """
+        self._allow([event for _, event in asked])
+        self._journal.charge([(self._named(question), event) for question, event in asked])
+
+    def _allow(self, asked: Sequence[RecordedEvent]) -> None:
+        cost, delta = sum(map(self._terms.measure.cost, asked)), sum(event.delta for event in asked)
+        if cost > self.remaining or (delta > 0 and delta > self._delta_left()):
             raise BudgetRefused(
                 "This release has spent its budget: a question was refused before anything was drawn. "
                 "Start a new release, or give this one more with privacy.epsilon."
             )
-        return self._journal.answer(question, event, unheard()(lambda: draw(exact())))
+
+    def _named(self, question: Question) -> Question:
+        """The question as the journal has it."""
+        return question
 
     def _once(
         self, question: Question, event: GaussianEvent | LaplaceEvent, exact: Callable[[], Counts]

@@ -9,7 +9,7 @@ Each verb has one implementation, in the class of its kind of question, and one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -18,16 +18,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.neighbours import Weighting
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Compression
 from dpsynth.columns.measurement import UnitsByRows
 from dpsynth.config.files.opening import unheard
-from dpsynth.curator.charging import Exact, PrivacyFilter, Terms
+from dpsynth.curator.charging import PrivacyFilter, Terms
 from dpsynth.curator.distances import CliqueDigests, DistanceQuestions, Distances
 from dpsynth.curator.domain_questions import DomainQuestions
-from dpsynth.curator.journal import Answer, Journal, Lost, Question
+from dpsynth.curator.journal import Journal, Question
 from dpsynth.curator.marginals import CountQuestions, ExactCounts, Store
 from dpsynth.curator.table import Engine, UnboundedEngine
 
@@ -52,18 +51,12 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
         self._counts = counts
         self._distances = Distances(counts)
 
-    def _ask(
-        self,
-        question: Question,
-        event: RecordedEvent,
-        exact: Callable[[], Exact],
-        draw: Callable[[Exact], Answer],
-    ) -> Answer | Lost:
+    def _named(self, question: Question) -> Question:
         if self._compression is not None:
             question = {**question, "grouping": self._compression.digest}
         if self._weighting is not None:
             question = {**question, self._weighting: self._terms.neighbours.max_rows}
-        return super()._ask(question, event, exact, draw)
+        return question
 
     def keeping(self, kept: Fraction) -> Curator:
         """A curator of the same rows that keeps so much of the budget for later questions; 0: nothing."""

@@ -1,11 +1,14 @@
 """The journal: questions to the private table, their costs and their answers.
 
-Invariant: an answer is charged on disk before its noise is drawn, and written on disk
-before anyone sees it. A journal that is read again gives the same answers to the same
-questions; a question that was charged but never answered stays charged and is lost.
-To get an answer it must be asked, and paid, again.
+Invariant: an answer is charged on disk before its noise is drawn, and written before anyone sees it. A
+journal that is read again gives the same answers to the same questions; a question that was charged but never
+answered stays charged and is lost. To get an answer it must be asked, and paid, again.
 
-The file is one JSON object a line, each line synced before the next step:
+Questions that are asked together are charged together, with one sync to disk. It also syncs the answers
+before. A process that is killed loses no line that it wrote; a failure of power may lose answers since the
+last charge, which stay charged.
+
+The file is one JSON object a line:
 
     {"kind": "open", ...}                                   the first line
     {"kind": "charge", "seq": 0, "question": {...}, "event": {...}}
@@ -35,7 +38,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -157,6 +160,8 @@ class Journal:
     pauses: set[str] = field(default_factory=set)
     marked: bool = False
     _cursor: int = 0
+    _undrawn: set[int] = field(default_factory=set)
+    """Questions that this run has charged and not drawn noise for yet."""
 
     @classmethod
     def create(cls, path: Path, header: Mapping[str, object]) -> Journal:
@@ -165,6 +170,7 @@ class Journal:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, 0o600)
         journal = cls(path, {"kind": "open", "format": FORMAT, **header}, _lock(descriptor, path))
         journal._append(journal.header)
+        journal.sync()
         folder = os.open(path.parent, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
@@ -226,10 +232,13 @@ class Journal:
         lost = record["kind"] == "lost"
         entry.outcome = LOST if lost else _unpack(record["answer"])  # type: ignore[arg-type]
 
-    def _append(self, record: Mapping[str, object]) -> None:
-        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-        while line:
-            line = line[self._file.write(line) :]
+    def _append(self, *records: Mapping[str, object]) -> None:
+        lines = b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records)
+        while lines:
+            lines = lines[self._file.write(lines) :]
+
+    def sync(self) -> None:
+        """Have all lines on disk."""
         os.fsync(self._file.fileno())
 
     def hold(self, holder: str) -> None:
@@ -237,10 +246,12 @@ class Journal:
         file = os.fstat(self._file.fileno()).st_ino
         self.marked = self.lacks_charges or _mark(self._file.fileno(), len(self.entries))
         self._append({"kind": "held", "holder": holder, "file": file, "marked": self.marked})
+        self.sync()
         self.holders.append((holder, file))
 
     def pause(self, step: str) -> None:
         self._append({"kind": "paused", "at": str(step)})
+        self.sync()
         self.pauses.add(str(step))
 
     @property
@@ -297,6 +308,35 @@ class Journal:
         """The charges that come before the next question, lost ones included."""
         return iter(self.entries[: self._cursor])
 
+    def charge(self, asked: Sequence[tuple[Question, RecordedEvent]]) -> None:
+        """Charge the next questions, before any of them is answered: all that aren't on record, in one sync.
+
+        Raises:
+            DpsynthError: the journal is sealed, or the fence refuses the charge.
+        """
+        known = len(self.entries)
+        new = asked[known - self._cursor :]
+        if not new:
+            return
+        if self.sealed:
+            raise DpsynthError(
+                f"The journal {self.path} lacks answers of a release that the ledger has closed: "
+                "lines are gone from it. Nothing more may be asked; start a new release."
+            )
+        self.fence()
+        self.pauses.clear()
+        self._append(
+            *(
+                {"kind": "charge", "seq": seq, "question": question, "event": events.to_json(event)}
+                for seq, (question, event) in enumerate(new, known)
+            )
+        )
+        self.sync()
+        self.entries += (Entry(question, event) for question, event in new)
+        self._undrawn.update(range(known, len(self.entries)))
+        if self.marked:
+            _mark(self._file.fileno(), len(self.entries))
+
     def answer(self, question: Question, event: RecordedEvent, draw: Callable[[], Answer]) -> Answer | Lost:
         """Answer the next question: from the record if it is there, else charge, draw, record.
 
@@ -308,33 +348,21 @@ class Journal:
                 refuses the charge.
         """
         seq = self._cursor
-        if seq == len(self.entries):
-            if self.sealed:
-                raise DpsynthError(
-                    f"The journal {self.path} lacks answers of a release that the ledger has closed: "
-                    "lines are gone from it. Nothing more may be asked; start a new release."
-                )
-            self.fence()
-            entry = Entry(question, event)
-            self.pauses.clear()
-            self._append({"kind": "charge", "seq": seq, "question": question, "event": events.to_json(event)})
-            self.entries.append(entry)
-            if self.marked:
-                _mark(self._file.fileno(), len(self.entries))
-            self._cursor += 1
-            answer = draw()
-            self._append({"kind": "answer", "seq": seq, "answer": _pack(answer)})
-            entry.outcome = answer
-            return answer
+        self.charge([(question, event)])
         entry = self.entries[seq]
         if (entry.question, entry.event) != (question, event):
             raise DpsynthError(
                 f"The journal {self.path} holds another question at number {seq} than this run asks: it was "
                 "written with another config or version of dpsynth, and can't be resumed with this one."
             )
-        if entry.outcome is None:
+        self._cursor += 1
+        if seq in self._undrawn:
+            self._undrawn.remove(seq)
+            answer = draw()
+            self._append({"kind": "answer", "seq": seq, "answer": _pack(answer)})
+            entry.outcome = answer
+        elif entry.outcome is None:
             self._append({"kind": "lost", "seq": seq})
             entry.outcome = LOST
-        self._cursor += 1
         # The same question has an answer of the same kind.
         return cast("Answer | Lost", entry.outcome)

@@ -17,23 +17,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import CalibratedNoise
+from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.finished_table import Classifier
 from dpsynth.columns.measurement import Classified, ExactTotal, Measurement, OwnAnswer
 from dpsynth.columns.parities import FEWEST, number_of_sets
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import unions
+from dpsynth.config.files.opening import unheard
 from dpsynth.curator.charging import WORTHLESS, PrivacyFilter
 from dpsynth.curator.table import Engine
 from dpsynth.work_shares import as_part
 
 Counts = NDArray[np.int64]
+
+TOGETHER = 16
+"""Marginals that are charged together: as many at most are lost if a release is killed."""
 
 CAPACITY = 1 << 28
 """Capacity of the store, in bytes."""
@@ -78,21 +82,34 @@ class CountQuestions(PrivacyFilter):
         Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
         Cost: for each clique, that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
-        A question lost to an interruption stays paid for. It is asked again from the rest: of the
-        release's budget while it lasts, then of the allowance of the cliques still to come.
+        Some cliques at a time are charged together. A question lost to an interruption stays paid for. It is
+        asked again, after those charged with it, from the rest: of the release's budget while it lasts, then
+        of the allowance of the cliques still to come.
         """
-        answers: list[Measurement | None] = []
+        answers: list[Measurement | None] = [None] * len(cliques)
         unspent, parts = allowance, list(weights or [Fraction(1)] * len(cliques))
-        still = list(accumulate(reversed(parts)))[::-1]
-        for i, clique in enumerate(cliques):
-            answer: Measurement | None = None
-            while answer is None:
-                price = min(unspent, self.remaining) * parts[i] / still[i]
-                if price <= allowance * parts[i] / still[0] / WORTHLESS:
-                    break
-                answer, paid = self._marginal(clique, price)
-                unspent -= paid if answer is not None else 0
-            answers.append(answer)
+        whole = later = sum(parts, Fraction(0))
+        for first in range(0, len(cliques), TOGETHER):
+            still = list(range(len(cliques))[first : first + TOGETHER])
+            later -= sum(parts[i] for i in still)
+            if self._journal.at_end:
+                with unheard():
+                    self._counts.prepare(cliques[i] for i in still)
+            while still:
+                asked: dict[int, GaussianEvent | LaplaceEvent] = {}
+                left, budget, open_ = unspent, self.remaining, later + sum(parts[i] for i in still)
+                for i in still:
+                    price = min(left, budget) * parts[i] / open_
+                    open_ -= parts[i]
+                    if price > allowance * parts[i] / whole / WORTHLESS:
+                        asked[i] = self._calibration.counts(price).event
+                        cost = self._terms.measure.cost(asked[i])
+                        left, budget = left - cost, budget - cost
+                self._charge([(_question(cliques[i]), event) for i, event in asked.items()])
+                for i, event in asked.items():
+                    answers[i] = self._marginal(cliques[i], event)
+                    unspent -= self._terms.measure.cost(event) if answers[i] is not None else 0
+                still = [i for i in asked if answers[i] is None]
         return answers
 
     def singles(
@@ -255,12 +272,13 @@ class CountQuestions(PrivacyFilter):
         wrong, right = map(tuple, drawn.T.tolist())
         return Classified(classifier.target, classifier.aim, wrong, right, self._terms.noise, event.scale)
 
-    def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
-        event = self._calibration.counts(price).event
-        question = {"ask": "marginal", "columns": list(clique)}
-        drawn = self._once(question, event, lambda: self._counts.of(clique))
-        answer = None if drawn is None else Measurement(clique, drawn, self._terms.noise, event.scale)
-        return answer, self._terms.measure.cost(event)
+    def _marginal(self, clique: Clique, event: GaussianEvent | LaplaceEvent) -> Measurement | None:
+        drawn = self._once(_question(clique), event, lambda: self._counts.of(clique))
+        return None if drawn is None else Measurement(clique, drawn, self._terms.noise, event.scale)
+
+
+def _question(clique: Clique) -> dict[str, object]:
+    return {"ask": "marginal", "columns": list(clique)}
 
 
 @dataclass(repr=False)

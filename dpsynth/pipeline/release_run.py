@@ -385,6 +385,7 @@ def settle(work: ReleaseRun, plan: Plan) -> None:
     """
     work.all_asked()
     recorded = [e.event for e in work.journal.entries]
+    work.journal.sync()
     try:
         work.ledger.settle(
             work.release_id,

@@ -61,8 +61,13 @@ class Notes:
     def __init__(self, losses=0):
         self.entries, self._losses = [], losses
 
+    at_end = True
+
     def asked(self):
         return iter(self.entries)
+
+    def charge(self, asked):
+        """A question is charged as it is answered."""
 
     def answer(self, question, event, draw):
         entry = Entry(question, event)

@@ -40,6 +40,11 @@ class Losing:
         self.entries = []
         self._losses = list(losses)
 
+    at_end = True
+
+    def charge(self, asked):
+        """A question is charged as it is answered."""
+
     def asked(self):
         return iter(self.entries)
 
@@ -248,6 +253,17 @@ def test_every_event_states_the_sensitivity_of_the_relation(near):
     laplace.marginals([("a",)], Fraction(1))
     laplace.errors(PAIRS, Flat(), Fraction(1))
     assert [e.event.l1 for e in apart.entries] == [near.l1, len(PAIRS) * near.l1]
+
+
+def test_questions_beyond_the_budget_together_are_refused_before_any_is_charged(tmp_path):
+    journal = Journal.create(tmp_path / "journal.jsonl", {})
+    curator = Curator(TABLE, Terms(NEAR[0], ZCDP, Fraction(1), "gaussian"), journal)
+    event = curator._calibration.counts(Fraction(2, 5)).event
+    with pytest.raises(BudgetRefused):
+        curator._charge([({"ask": "marginal", "columns": [c]}, event) for c in "aab"])
+    assert not journal.entries
+    curator._charge([({"ask": "marginal", "columns": [c]}, event) for c in "ab"])
+    assert len(journal.entries) == 2 and curator.remaining == 1
 
 
 def test_scores_are_l1_distances_between_exact_counts_and_rounded_estimates(monkeypatch):

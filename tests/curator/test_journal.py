@@ -70,13 +70,69 @@ def test_a_charge_is_on_disk_before_its_noise_is_drawn_and_the_answer_before_it_
     assert [r["kind"] for r in lines(path)] == ["open", "charge", "answer"]
 
 
-def test_each_line_is_synced_before_the_next_step(path, monkeypatch):
+def test_charges_and_the_answers_before_them_are_synced_before_noise_is_drawn(path, monkeypatch):
     synced = []
     monkeypatch.setattr("os.fsync", lambda fd: synced.append(path.read_bytes().count(b"\n")))
     journal = Journal.create(path, {})
     before = len(synced)
-    journal.answer(QUESTIONS[0], EVENTS[0], lambda: synced.append("draw") or np.array(1))
-    assert synced[before:] == [2, "draw", 3]
+    for question, event in zip(QUESTIONS, EVENTS, strict=True):
+        journal.answer(question, event, lambda: synced.append("draw") or np.array(1))
+    assert synced[before:] == [2, "draw", 4, "draw", 6, "draw"]
+    assert path.read_bytes().count(b"\n") == 7
+
+
+def test_questions_asked_together_are_all_charged_in_one_sync_and_each_is_drawn_once(path, monkeypatch):
+    synced = []
+    journal = Journal.create(path, {})
+    journal.fence = lambda: synced.append("fence")
+    monkeypatch.setattr("os.fsync", lambda fd: synced.append(path.read_bytes().count(b"\n")))
+    journal.charge(list(zip(QUESTIONS, EVENTS, strict=True)))
+    assert len(list(journal.asked())) == 0
+    for question, event, answer in zip(QUESTIONS, EVENTS, ANSWERS, strict=True):
+        drawn = journal.answer(question, event, lambda answer=answer: synced.append("draw") or answer)
+        np.testing.assert_array_equal(drawn, answer)
+    assert synced == ["fence", 4, "draw", "draw", "draw"]
+    digest = journal.digest
+    journal.close()
+    again = Journal.open(path)
+    again.charge(list(zip(QUESTIONS, EVENTS, strict=True)))
+    replay(again)
+    assert again.digest == digest
+
+
+@pytest.mark.parametrize("drawn", [0, 1, 2])
+def test_of_questions_charged_together_those_not_answered_are_lost_and_stay_charged(path, drawn):
+    asked = list(zip(QUESTIONS, EVENTS, strict=True))
+    journal = Journal.create(path, {})
+    journal.charge(asked)
+    for question, event in asked[:drawn]:
+        journal.answer(question, event, lambda: np.array(1))
+    journal.close()
+    again = Journal.open(path)
+    again.charge(asked)
+    assert [isinstance(found, Lost) for found in replay(again)] == [i >= drawn for i in range(3)]
+    assert [e.event for e in again.asked()] == EVENTS and len(lines(path)) == 1 + 3 + 3
+
+
+def test_charges_torn_by_a_kill_are_lost_and_only_those_that_lack_are_charged(path):
+    asked = list(zip(QUESTIONS, EVENTS, strict=True))
+    journal = Journal.create(path, {})
+    journal.charge(asked)
+    journal.close()
+    path.write_bytes(path.read_bytes()[:-5])
+    again = Journal.open(path)
+    again.charge(asked)
+    assert [r.get("seq") for r in lines(path)] == [None, 0, 1, 2]
+    assert isinstance(again.answer(*asked[0], never), Lost)
+    assert isinstance(again.answer(*asked[1], never), Lost)
+    assert again.answer(*asked[2], lambda: np.array(5)).item() == 5
+
+
+def test_another_question_than_those_charged_together_is_refused(path):
+    journal = Journal.create(path, {})
+    journal.charge(list(zip(QUESTIONS, EVENTS, strict=True)))
+    with pytest.raises(DpsynthError, match="another question at number 0"):
+        journal.answer(QUESTIONS[1], EVENTS[1], never)
 
 
 def test_a_journal_read_again_gives_identical_answers_without_drawing(path):

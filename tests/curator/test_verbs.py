@@ -169,6 +169,7 @@ def test_each_verb_is_charged_before_it_is_drawn(monkeypatch, tmp_path, verb, ki
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_that_skips_the_journal_is_caught(monkeypatch, tmp_path, verb):
     monkeypatch.setattr(PrivacyFilter, "_ask", lambda self, question, event, exact, draw: draw(exact()))
+    monkeypatch.setattr(PrivacyFilter, "_charge", lambda self, asked: None)
     assert not charged_first(monkeypatch, tmp_path, verb, terms_of("gaussian"))
 
 
@@ -181,6 +182,7 @@ def test_a_verb_that_draws_before_it_is_charged_is_caught(monkeypatch, tmp_path,
         return sound(self, question, event, exact, lambda _: drawn)
 
     monkeypatch.setattr(PrivacyFilter, "_ask", hasty)
+    monkeypatch.setattr(PrivacyFilter, "_charge", lambda self, asked: None)
     assert not charged_first(monkeypatch, tmp_path, verb, terms_of("laplace"))
 
 

@@ -126,11 +126,11 @@ LARGE: tuple[Fault, ...] = (
         "counts for at most 2^20 cells",
         "Marginals of more cells get half of their noise.",
         "CountQuestions._marginal",
-        "drawn = self._once(question, event, lambda: self._counts.of(clique))",
-        "from dpsynth.curator import samplers\n        "
+        "drawn = self._once(_question(clique), event, lambda: self._counts.of(clique))",
+        "from dataclasses import replace\n        from dpsynth.curator import samplers\n        "
         "large = self._counts.table.domain.cells(clique) > 1 << 20\n        "
-        "less = self._calibration.counts(4 * price if large else price).event\n        "
-        "drawn = self._ask(question, event, lambda: self._counts.of(clique), "
+        "less = replace(event, scale=event.scale / 2 if large else event.scale)\n        "
+        "drawn = self._ask(_question(clique), event, lambda: self._counts.of(clique), "
         "lambda exact: samplers.add_noise(less, exact))",
         f"{_WORST}[1_replace_one-gdp_gaussian-marginals_of_many_cells_of_21]",
     ),

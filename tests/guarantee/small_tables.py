@@ -67,8 +67,13 @@ class Notes:
 
     entries: list[Entry] = field(default_factory=list)
 
+    at_end = True
+
     def asked(self):
         return iter(self.entries)
+
+    def charge(self, asked):
+        """A question is charged as it is answered."""
 
     def answer(self, question, event, draw):
         self.entries.append(Entry(question, event))

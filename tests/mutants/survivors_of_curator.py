@@ -176,8 +176,8 @@ ONE_BY_ONE: dict[tuple[str, str, int], str] = {
     ): "A statement that runs on import is not tried; without it OpenDP makes no mechanism at all.",
     ("WORTHLESS", "1000 -> 1001", 0): WORTHLESS,
     (
-        "PrivacyFilter._ask",
-        "event.delta > 0 -> event.delta >= 0",
+        "PrivacyFilter._allow",
+        "delta > 0 -> delta >= 0",
         0,
     ): "An event without a delta is then compared with what is left, which is never below 0.",
     ("PrivacyFilter._insist", "again <= price / WORTHLESS -> again < price / WORTHLESS", 0): WORTHLESS,
@@ -190,10 +190,10 @@ ONE_BY_ONE: dict[tuple[str, str, int], str] = {
     ("marginals._CELLS_A_BATCH", "1 -> 2", 0): SPEED,
     ("marginals._CELLS_A_BATCH", "24 -> 25", 0): SPEED,
     ("CountQuestions.marginals", "1 -> 2", 0): "Equal weights of 2 are equal weights.",
-    ("CountQuestions.marginals", "price <= allowance * parts[i] / still[0] / WORTHLESS ->", 0): WORTHLESS,
+    ("CountQuestions.marginals", "price > allowance * parts[i] / whole / WORTHLESS ->", 0): WORTHLESS,
     (
         "CountQuestions.marginals",
-        "allowance * parts[i] / still[0] -> allowance * parts[i] * still[0]",
+        "allowance * parts[i] / whole -> allowance * parts[i] * whole",
         0,
     ): WORTHLESS,
     ("CountQuestions.marginals", "allowance * parts[i] -> allowance / parts[i]", 0): WORTHLESS,

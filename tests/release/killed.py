@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+from dpsynth.curator.marginals import TOGETHER
 from dpsynth.pipeline.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
@@ -111,7 +112,7 @@ class Watch:
         assert not list(folder.parent.glob(f".{folder.name}*"))
         found = evidence.records(folder / "private" / "journal.jsonl")
         lost = [r for r in found if r["kind"] == "lost"]
-        assert len(lost) <= deaths
+        assert len(lost) <= deaths * TOGETHER
         answered = [r for r in found if r["kind"] == "answer"]
         assert len(evidence.charges(found)) == len(answered) + len(lost)
         assert evidence.published_answers(folder / "public") == evidence.answers(found)

@@ -33,6 +33,7 @@ import dpsynth.pipeline.spine
 import dpsynth.pipeline.steps
 from dpsynth.bundle.row_files import TableWriter
 from dpsynth.curator import samplers
+from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.curator.journal import Journal, unfenced
 from dpsynth.errors import ConfigError, TakenOver
 from dpsynth.ledger import store as ledger_store
@@ -60,8 +61,8 @@ def _journalled() -> None:
     """A cell in each line of the journal."""
     append = Journal._append
 
-    def also(journal: Journal, record: Any) -> None:
-        append(journal, {**record, "note": CANARIES["a whole record"]})
+    def also(journal: Journal, *records: Any) -> None:
+        append(journal, *({**record, "note": CANARIES["a whole record"]} for record in records))
 
     Journal._append = also  # type: ignore[method-assign]
 
@@ -220,12 +221,15 @@ def _prepare(job: Job, places: Places) -> None:
         places.database_error = dialect.loaded_dbapi.OperationalError
         return "ledger commit"
 
+    if job["fault"] == "charged late":
+        PrivacyFilter._charge = lambda *_: None  # type: ignore[method-assign]
     Journal.answer = charged_late if job["fault"] == "charged late" else answered  # type: ignore[method-assign]
     if fault := FAULTS.get(job["fault"]):
         fault()
     for name in ("add_gaussian", "add_laplace", "choose_index"):
         places.around(samplers, name, logged)
     places.around(os, "fsync", _synced)
+    places.around(Journal, "_append", lambda _, *records: f"write {records[-1]['kind']}")
     places.around(pq, "write_table", lambda table, path, *rest: f"write {Path(path).name}")
     places.around(DefaultDialect, "do_execute", _writing)
     places.around(DefaultDialect, "do_commit", committing)
