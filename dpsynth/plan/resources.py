@@ -41,6 +41,8 @@ WRITTEN_COLUMN_SECONDS = 0.02
 """For each million synthetic rows: ordering, decoding, coding and writing a column."""
 
 START_MEGABYTES = 190.0
+COLUMN_MEGABYTES, ASKED_PAIR_MEGABYTES = 0.65, 0.0037
+"""For each column; for each pair, where answers beside the model are asked for."""
 CELL_MEGABYTES = 3e-5
 READ_COLUMN_MEGABYTES = 5.0
 """For each million rows and column: what is read at once."""
@@ -145,13 +147,16 @@ def forecast_of(
     refining = (BESIDE_PAIR_SECONDS if beside else REFINED_PAIR_SECONDS) * possible
     asking = ASKED_PAIR_SECONDS * min(possible, MOST_ASKED) if beside else 0.0
     pairs = possible if chooses else 0
+    fixed = (
+        START_MEGABYTES + COLUMN_MEGABYTES * columns + (ASKED_PAIR_MEGABYTES * possible if beside else 0.0)
+    )
     written, megabytes = WRITTEN_COLUMN_SECONDS * columns, MADE_COLUMN_MEGABYTES * columns
     counted = pairs * (BESIDE_COUNTS if beside else 1)
     read = ROWS_COLUMN_SECONDS * columns + ROWS_PAIR_SECONDS * counted
     as_many = 1.0 if made is None else 0.0
     return Forecast(
         seconds=START_SECONDS + fits * fit + asking + _made_seconds(drawing, refining, rows) + written * rows,
-        megabytes=START_MEGABYTES + CELL_MEGABYTES * cells + megabytes * min(rows, 1.0),
+        megabytes=fixed + CELL_MEGABYTES * cells + megabytes * min(rows, 1.0),
         seconds_per_million_rows=read + (_made_seconds(drawing, refining, 1.0) + written) * as_many,
         megabytes_per_million_rows=(READ_COLUMN_MEGABYTES + CODES_GROWTH) * columns + megabytes * as_many,
         made_megabytes=megabytes * as_many,
