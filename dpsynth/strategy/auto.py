@@ -42,9 +42,9 @@ from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, 
 from dpsynth.strategy.exclusive_ors import SHOWN, Scan, scan_of
 from dpsynth.strategy.second_round import (
     LATER,
+    TREE_CELLS,
     later_distances,
     pairs_would_tell,
-    tree_cells,
     tree_share,
     triples_would_tell,
     with_exclusive_ors,
@@ -241,8 +241,7 @@ class Auto:
         if not told and scan is None:
             return _measured(door, problem, pairs, grown, door.remaining)[0]
         if beside:
-            most = tree_cells(grown.inside, grown.outside)
-            bound = min(bound, max(most, 2 * sum(problem.domain.sizes.values())))
+            bound = min(bound, max(TREE_CELLS, 2 * sum(problem.domain.sizes.values())))
             grown = _grown(problem, pairs, distances, trade, bound)
         parities = None if scan is None else scan.asked(door)
         start = problem.start.model

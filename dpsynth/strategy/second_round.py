@@ -37,11 +37,8 @@ Floats = NDArray[np.float64]
 
 MOST_ASKED = 3000
 """Largest number of distances asked for; of more pairs, those of fewest cells."""
-TREE_CELLS, MOST_TREE_CELLS = 40_000, 200_000
-"""Cells of the tree if pairs beside it are measured, where those gain much and little; larger brought no
-accuracy."""
-LITTLE_OUTSIDE = 1 / 8
-"""Gain of the pairs outside the tree, relative to that of its own, up to which they gain little."""
+TREE_CELLS = 40_000
+"""Cells of the tree if pairs beside it are measured; larger brought no accuracy."""
 LATER = Fraction(1, 5)
 """The part of the structure step's budget for distances after the tree: half for pairs, half for triples."""
 DENOISED = 0.3
@@ -109,11 +106,6 @@ def _tell(door: Door, problem: Problem, asked: int) -> bool:
 
 def _for_distances(problem: Problem) -> Fraction:
     return problem.structure * LATER / 2
-
-
-def tree_cells(inside: float, outside: float) -> int:
-    """The largest number of cells of a tree with pairs beside it."""
-    return MOST_TREE_CELLS if outside <= LITTLE_OUTSIDE * inside else TREE_CELLS
 
 
 def tree_share(inside: float, outside: float) -> Fraction:

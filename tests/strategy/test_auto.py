@@ -18,7 +18,7 @@ from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.model.junction_tree import junction_tree
 from dpsynth.strategy import allocation, auto, second_round
-from dpsynth.strategy.second_round import later_distances, pairs_would_tell, tree_cells
+from dpsynth.strategy.second_round import later_distances, pairs_would_tell
 from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
 from tests.examples import cases, examples
 from tests.strategy.drawn_pairs import forest
@@ -566,13 +566,6 @@ def test_small_triples_that_tell_nothing_are_not_measured():
     problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 10)
     assert len(triples_in(AUTO.select(door, problem))) <= 5
     assert [len(about) for kind, about, _ in door.asked if kind == "errors"] == [91, 91, 364]
-
-
-@pytest.mark.parametrize(
-    ("outside", "cells"), [(0.0, 200_000), (12.5, 200_000), (12.6, 40_000), (300.0, 40_000)]
-)
-def test_a_tree_is_small_where_the_pairs_beside_it_gain_much(outside, cells):
-    assert tree_cells(100.0, outside) == cells
 
 
 def test_triples_are_measured_only_if_a_marginal_of_the_workload_holds_them():
