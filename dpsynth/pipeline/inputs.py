@@ -283,7 +283,8 @@ def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | LinkedRows | 
         ConfigError: the address of the database isn't found, or its query may not be row by row.
     """
     source = inputs.spec.source
-    if inputs.spec.tables is not None:
+    # A made-up table takes the place of all tables: its columns are those of the wide table.
+    if inputs.spec.tables is not None and source.elsewhere:
         return LINKED.needed("tables")(inputs.spec, inputs.table)
     return inputs.table if inputs.table is not None or source.query is None else queried(source)
 

@@ -257,3 +257,19 @@ def test_a_release_is_compared_with_the_private_tables_of_its_configuration(tmp_
     assert compared.rows[0] == 600 and len(compared.columns) == len(released_one.drawn.source.layout.columns)
     with pytest.raises(ConfigError, match="compared with those of its --config alone"):
         evaluate(released_one.folder, tmp_path / "households.csv")
+
+
+def test_a_rehearsal_reads_none_of_the_tables(tmp_path, monkeypatch):
+    from dpsynth.pipeline.rehearsal import rehearse
+    from dpsynth.wings.tables import wide_rows
+
+    def opened(*_: object) -> object:
+        raise AssertionError("a private table was opened")
+
+    monkeypatch.setattr(wide_rows, "wide_table", opened)
+    spec = spec_of(tmp_path, keyed(frames(300)))
+    for name in ("households.csv", "persons.parquet", "trips.db"):
+        (tmp_path / name).unlink()
+    done = rehearse(spec, rows=400, outputs=tmp_path / "out")
+    assert abs(len(done.bundle.tables["households"]) - 400) < 60
+    assert not (tmp_path / "ledger.db").exists()
