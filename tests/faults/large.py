@@ -6,6 +6,7 @@ Each of them passes a check of few columns, rows, questions or releases. The lis
 
 from tests.faults.faults import FAULTS, Fault, _fault
 from tests.faults.governance import GOVERNANCE
+from tests.faults.linked_tables import LINKED
 
 _WORST = (
     "guarantee/test_large_and_second.py::"
@@ -472,5 +473,5 @@ LARGE: tuple[Fault, ...] = (
     ),
 )
 
-ALL = (*FAULTS, *LARGE, *GOVERNANCE)
+ALL = (*FAULTS, *LARGE, *GOVERNANCE, *LINKED)
 """Every planted fault."""

@@ -1,0 +1,111 @@
+"""Planted faults of linked tables: what a root moves, whose rows are whose, and what is made of them."""
+
+from tests.faults.faults import Fault
+
+_TESTS = "tests/wings/tables/"
+_WIDE = f"{_TESTS}test_wide_rows.py::"
+
+
+def _fault(name: str, breaks: str, where: str, old: str, new: str, test: str) -> Fault:
+    whole = where if where.startswith("dpsynth.") else f"dpsynth.wings.tables.{where}"
+    return Fault(name, breaks, whole, old, new, (test,))
+
+
+LINKED: tuple[Fault, ...] = (
+    _fault(
+        "children of the next household",
+        "Rows of one household stand in the wide row of another, and tell of it.",
+        "wide_rows.WideTable._cells",
+        "first[rows] + place",
+        "first[rows] + place + 1",
+        f"{_WIDE}test_children_stand_in_their_order_and_only_the_first_are_used",
+    ),
+    _fault(
+        "a parent by its place",
+        "Rows without a parent go to some household, so who is in the table moves the rows of others.",
+        "wide_rows.WideTable._belonging",
+        "known[at] == whose",
+        "known[at] >= 0",
+        f"{_WIDE}test_rows_of_nobody_and_of_no_parent_are_left_out",
+    ),
+    _fault(
+        "a household for each spelling",
+        "A household whose key is there twice has two wide rows, and is protected as one.",
+        "wide_rows._firsts_of",
+        "np.unique(codes, return_index=True)",
+        "codes, np.arange(len(codes))",
+        f"{_WIDE}test_a_household_that_comes_or_goes_moves_one_row",
+    ),
+    _fault(
+        "all without a key are one household",
+        "Rows of nobody are counted.",
+        "wide_rows._firsts_of",
+        "codes[first] != without",
+        "codes[first] >= 0",
+        f"{_WIDE}test_a_household_that_comes_or_goes_moves_one_row",
+    ),
+    _fault(
+        "keys are joined without a mark",
+        "Households of two towns are one, and each moves the other's row.",
+        "wide_rows._canonical",
+        '.replace("|", "||")',
+        "",
+        f"{_WIDE}test_parts_of_a_key_are_not_mixed_up",
+    ),
+    _fault(
+        "a row between two roots",
+        "A row below the second level says by a key of its own whose it is, so two roots may share it.",
+        "keys._tree",
+        "of_parent[: len(higher.key)] != higher.key",
+        "False",
+        f"{_TESTS}test_keys.py::test_what_is_refused_is_named_by_its_own_key",
+    ),
+    _fault(
+        "a unit of the child table",
+        "A member is protected, and it is said that a household is.",
+        "keys._privacy",
+        'given.get("unit", root) != root',
+        "False",
+        f"{_TESTS}test_keys.py::test_other_keys_that_do_not_go_with_tables",
+    ),
+    _fault(
+        "exchanged households",
+        "The number of wide rows is taken for public, and keys decide it.",
+        "keys._privacy",
+        'given.get("neighbours", "add_remove") != "add_remove"',
+        "False",
+        f"{_TESTS}test_keys.py::test_other_keys_that_do_not_go_with_tables",
+    ),
+    _fault(
+        "a rehearsal of the private tables",
+        "A rehearsal reads private rows, charges nothing, and is shown around.",
+        "dpsynth.pipeline.inputs.table_of_rows",
+        " and source.elsewhere",
+        "",
+        "tests/release/test_linked_tables.py::test_a_rehearsal_reads_none_of_the_tables",
+    ),
+    _fault(
+        "children without end",
+        "A synthetic household has more members than the configuration allows.",
+        "splitting._place",
+        "pc.fill_null(own.taken(wide, child.name), 0).to_numpy(), child.most",
+        "pc.fill_null(own.taken(wide, child.name), 0).to_numpy(), child.most + 1",
+        f"{_TESTS}test_splitting.py::test_every_row_has_its_parent_and_none_has_too_many",
+    ),
+    _fault(
+        "whose children they are",
+        "Synthetic members stand in another household.",
+        "splitting._place",
+        "own.row[owner].copy()",
+        "own.row[owner][::-1].copy()",
+        f"{_TESTS}test_splitting.py::test_tables_come_back_with_new_keys",
+    ),
+    _fault(
+        "tables that nobody compares",
+        "verify calls a bundle good whose tables have other rows than the synthetic table.",
+        "splitting._differing",
+        "_content(path) != _as_read(expected, ending)",
+        "False",
+        "tests/release/test_linked_tables.py::test_other_rows_in_a_table_are_found[csv]",
+    ),
+)
