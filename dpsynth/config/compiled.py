@@ -12,6 +12,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from dpsynth.columns.column import Column, domain_of
+from dpsynth.columns.disclosed import NO_PROVENANCE
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.kinds import layout_of
 from dpsynth.columns.layout import Layout
@@ -128,6 +129,8 @@ class CompiledSpec:
         published = {"sample": self.spec.sample.model_dump(), "publish": _published(self.spec.publish)}
         if self.spec.accept is not None:
             published["accept"] = {"criteria": self.spec.accept.stated}
+        if self.spec.provenance != NO_PROVENANCE:
+            published["provenance"] = self.spec.provenance.model_dump()
         return digest_of({**self._questions, "release": self.spec.release, **published})
 
     @property
