@@ -1,4 +1,4 @@
-"""What a free choice among configurations loses, and what a choice that is paid for would cost.
+"""The loss by a free choice among configurations, and the cost of one that is paid for.
 
     DPSYNTH_DATA=FOLDER python benchmarks/candidates.py [--tables adult flights nlswork] [--epsilon 0.3 1 3]
 

@@ -259,7 +259,7 @@ class Publication:
 
     @property
     def disclosed_outside(self) -> tuple[Mapping[str, str], ...]:
-        """What is public without noise."""
+        """The facts that are public without noise."""
         return tuple(
             disclosed(
                 self.release,

@@ -1,4 +1,4 @@
-"""What a release makes public without noise, as one list; and the section that says where it comes from.
+"""The facts that a release makes public without noise, as one list; and the section of its provenance.
 
 Invariant: made of the configuration and of public facts. Before and after a release it is one list, but for
 the titles of statistics.

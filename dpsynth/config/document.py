@@ -427,6 +427,13 @@ def checked(section: type[S], values: Mapping[str, object], document: Document) 
         raise ConfigError(paragraph(error, document)) from None
 
 
+def nested(error: ValidationError, *path: str) -> PydanticCustomError:
+    """The errors of a value that was validated by itself, at a path below the one being validated."""
+    details = error.errors(include_url=False, include_input=False)
+    placed = [{**detail, "loc": (*path, *detail["loc"])} for detail in details]
+    return PydanticCustomError(NESTED, "{errors}", {"errors": placed})
+
+
 class OfWing(Checked):
     """An annotation for a field whose type a wing defines."""
 
@@ -454,8 +461,7 @@ class OfWing(Checked):
         try:
             return self._adapter.validate_python(value)
         except ValidationError as error:
-            details = error.errors(include_url=False, include_input=False)
-            raise PydanticCustomError(NESTED, "{errors}", {"errors": details}) from None
+            raise nested(error) from None
 
     def json_schema(self) -> JsonSchema:
         return {}

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +15,7 @@ from dpsynth.curator import Journal
 from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.pipeline import measuring
 from dpsynth.pipeline.inputs import inputs_of
+from tests.release.killed_by_charges import killed_release
 
 BOUND = 4
 HISTORY = {"column": "who", "max_rows": BOUND, "history": {"order_by": "year"}}
@@ -221,31 +218,10 @@ def test_an_interrupted_release_goes_on_with_the_same_answers(tmp_path, monkeypa
     assert (np.diff(done.synthetic.year.to_numpy(int))[same_person(done.synthetic)] >= 0).all()
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from dpsynth.curator import Journal
-from tests.release.test_histories import released, spec_of
-sound, seen = Journal._append, [0]
-def killed(self, *records):
-    sound(self, *records)
-    seen[0] += sum(record["kind"] == "charge" for record in records)
-    if seen[0] >= int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-Journal._append = killed
-released(Path(sys.argv[1]), spec_of(Path(sys.argv[1])))
-"""
-
-
 @pytest.mark.parametrize("number", [8, 11])
 def test_a_release_that_is_killed_while_rows_before_are_asked_is_finished_by_its_id(tmp_path, number):
     spec = spec_of(tmp_path)
-    command = [sys.executable, "-c", KILLED, str(tmp_path), str(number)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    done = subprocess.run(command, env=environment, check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL
-    (partial,) = (tmp_path / "out" / "log").glob(".*.partial")
-    finished = released(tmp_path, spec, resume=partial.name[1:].removesuffix(".partial"))
+    finished = released(tmp_path, spec, resume=killed_release(__name__, tmp_path, number))
     assert 2.9 < finished.guarantee.epsilon <= 3 and finished.synthetic.who.duplicated().any()
 
 

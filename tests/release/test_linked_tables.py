@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +18,7 @@ import dpsynth
 from dpsynth.bundle.recipient.verification import CHECKED_TABLES
 from dpsynth.config import Spec, from_mapping
 from dpsynth.errors import ConfigError, Paused, SourceError
+from tests.release.killed_by_charges import killed_release
 from tests.wings.tables.linked import TABLES, frames, two
 
 HOMES = "Zebrahome"
@@ -179,35 +176,14 @@ def test_tables_that_are_handed_over_in_python(tmp_path):
         dpsynth.release(frames(400), outputs=tmp_path / "out", **one)
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from dpsynth.curator import Journal
-from tests.release.test_linked_tables import released, spec_of
-sound, seen = Journal._append, [0]
-def killed(self, *records):
-    sound(self, *records)
-    seen[0] += sum(record["kind"] == "charge" for record in records)
-    if seen[0] >= int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-Journal._append = killed
-released(Path(sys.argv[1]), spec_of(Path(sys.argv[1])))
-"""
-
-
 def test_a_release_that_is_killed_is_finished_by_its_id(tmp_path):
     spec = spec_of(tmp_path)
-    command = [sys.executable, "-c", KILLED, str(tmp_path), "25"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    done = subprocess.run(command, env=environment, check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL
-    (partial,) = (tmp_path / "out" / "homes").glob(".*.partial")
-    finished = released(tmp_path, spec, resume=partial.name[1:].removesuffix(".partial"))
+    finished = released(tmp_path, spec, resume=killed_release(__name__, tmp_path, 25))
     assert not finished.bundle.verify().findings and 3.9 < finished.guarantee.epsilon <= 4
 
 
-def test_a_neighbour_ends_the_same_way_with_the_same_words(tmp_path, capsys):
-    """Broken keys, orphans and cells that can't be read change no message and no exit."""
+def test_a_neighbour_ends_the_same_way_with_the_same_files(tmp_path):
+    """Broken keys, orphans and cells that can't be read change no exit and no name of a file."""
     said = []
     for wild in (False, True):
         folder = tmp_path / str(wild)

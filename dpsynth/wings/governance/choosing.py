@@ -61,7 +61,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Choice:
-    """What came of the candidates, in the order in which they were given."""
+    """The errors of the candidates, in the order in which they were given."""
 
     on: str
     tried: tuple[Tried, ...]

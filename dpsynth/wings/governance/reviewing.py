@@ -303,7 +303,7 @@ def _said(described: Mapping[str, object]) -> str:
 
 
 def disclosed_beforehand(worked_out: CompiledSpec) -> tuple[Mapping[str, str], ...]:
-    """What a release of a configuration would make public without noise."""
+    """The facts that a release of a configuration would make public without noise."""
     spec, public = worked_out.spec, worked_out.spec.public_table
     return tuple(
         disclosed(

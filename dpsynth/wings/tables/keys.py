@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -23,7 +23,6 @@ from dpsynth.columns.derived import DerivedColumn
 from dpsynth.columns.expression import parse, references, renamed
 from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.section import (
-    NESTED,
     Checked,
     Choice,
     ColumnName,
@@ -34,6 +33,7 @@ from dpsynth.columns.section import (
     by_word,
     refused,
 )
+from dpsynth.config.document import nested
 from dpsynth.config.grammar import MAX_RULES, check_layout, check_rules
 from dpsynth.config.source import InTables, Source
 from dpsynth.errors import nearest
@@ -100,43 +100,27 @@ class Aggregate(Section):
         default=None, description="Condition on a row of the child table. Left out: all rows count."
     )
 
+    kind: ClassVar[str]
+    """The key that names the child table."""
+
     @property
     def table(self) -> str:
         """The child table."""
-        raise NotImplementedError
-
-    @property
-    def kind(self) -> str:
-        """Its word: count, or any."""
-        raise NotImplementedError
+        return str(getattr(self, self.kind))
 
 
 class Count(Aggregate):
     """The number of child rows that meet a condition."""
 
+    kind = "count"
     count: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
-
-    @property
-    def table(self) -> str:
-        return self.count
-
-    @property
-    def kind(self) -> str:
-        return "count"
 
 
 class AnyOf(Aggregate):
     """'yes' where some child row meets a condition, otherwise 'no'."""
 
+    kind = "any"
     any: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
-
-    @property
-    def table(self) -> str:
-        return self.any
-
-    @property
-    def kind(self) -> str:
-        return "any"
 
 
 if TYPE_CHECKING:
@@ -176,8 +160,8 @@ class LinkedTable(Section):
     constraints: tuple[Annotated[str, Text("a rule such as admitted <= discharged", longest=1000)], ...] = (
         Field(
             default=(),
-            description="Rules that every synthetic row obeys. At a parent they may name derived columns, "
-            "and child tables, which stand for the numbers of their rows.",
+            description="Rules that every synthetic row obeys. At a parent they may name child tables, which "
+            "stand for the numbers of their rows, and columns of single child rows, such as persons_1_age.",
         )
     )
 
@@ -190,9 +174,8 @@ class LinkedTable(Section):
                 words = "is a key, and keys are made anew: take it out of columns"
                 raise refused(words, "columns", name)
         if self.parent is None:
-            for key, word in (("order_by", self.order_by), ("key", self.key and None)):
-                if word is not None:
-                    raise refused("is for tables with a parent: remove it", key)
+            if self.order_by is not None:
+                raise refused("is for tables with a parent: remove it", "order_by")
             if self.key is None:
                 raise refused("is missing: name the column that tells the rows at the root apart", "key")
         elif self.unit is not None:
@@ -229,7 +212,7 @@ def _tree(tables: Mapping[str, LinkedTable]) -> Mapping[str, LinkedTable]:
         raise refused(f"must have one table without a parent, at the root; {found} no parent")
     if len(tables) == 1:
         raise refused("has one table; describe it with source and columns in place of tables")
-    reached = {name for name, _ in _below(tables, roots[0])}
+    reached = {*_below(tables, roots[0])}
     for name in tables:
         if name not in reached:
             raise refused("belongs to itself by way of its parents", name, "parent", "table")
@@ -240,8 +223,8 @@ LinkedTables = Annotated[Mapping[str, LinkedTable], AfterValidator(_tree)]
 """The tables of the configuration, by name: a tree."""
 
 
-def _below(tables: Mapping[str, LinkedTable], name: str) -> Iterator[tuple[str, LinkedTable]]:
-    yield name, tables[name]
+def _below(tables: Mapping[str, LinkedTable], name: str) -> Iterator[str]:
+    yield name
     for child in children_of(tables, name):
         yield from _below(tables, child)
 
@@ -321,9 +304,7 @@ def widened(values: Mapping[str, object]) -> dict[str, object]:
     try:
         tables = TypeAdapter(LinkedTables).validate_python(values["tables"])
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
-        placed = [{**detail, "loc": ("tables", *detail["loc"])} for detail in details]
-        raise PydanticCustomError(NESTED, "{errors}", {"errors": placed}) from None
+        raise nested(error, "tables") from None
     root = root_of(tables)
     for name in tables:
         _check_alone(tables, name)

@@ -199,11 +199,10 @@ def _place(wide: pa.Table, shape: Shape, own: _Placed, found: dict[str, _Placed]
         owner = np.repeat(np.arange(len(own.row)), many)
         number = 1 + np.arange(len(owner)) - np.repeat(np.cumsum(many) - many, many)
         start = own.start[owner] * len(child.slots) + np.minimum(number, len(child.slots)) - 1
-        below = _Placed(starts, start, own.row[owner].copy(), owner, number)
+        below = _Placed(starts, start, own.row[owner], owner, number)
         further = np.flatnonzero(number > len(child.slots))
         if len(further):
-            alike = _Alike(wide, shape, child, own)
-            below.row[further] = alike.rows(owner[further], many)
+            below.row[further] = _Alike(wide, shape, child, own, many).rows(owner[further])
         if child.order:
             values = below.taken(wide, child.order)
             if not pa.types.is_dictionary(values.type) and not pa.types.is_string(values.type):
@@ -219,23 +218,23 @@ class _Alike:
     child row: columns of their own, and of the child rows that are told apart.
     """
 
-    def __init__(self, wide: pa.Table, shape: Shape, child: Shape, own: _Placed) -> None:
-        self._own, self._least, self._rng = own, child.roles + 1, np.random.default_rng(_SEED)
+    def __init__(self, wide: pa.Table, shape: Shape, child: Shape, own: _Placed, many: Places) -> None:
+        self._own, self._many, self._least = own, many, child.roles + 1
         sides = [slot("", child.name, label) for label, _ in child.slots[:-1]]
         names = [*shape.columns, *(side + c for side in sides for c in child.columns)]
         known = [c for c in names if own.starts[0] + c in wide.column_names]
         other = slot("", child.name, OTHER)
-        there = pc.fill_null(own.taken(wide, child.name), 0).to_numpy() >= self._least
+        there = many >= self._least
         codes = {c: _few_values(own.taken(wide, c)) for c in known}
         told = [_few_values(own.taken(wide, other + c))[there] for c in child.columns]
         worth = {c: sum(_information(own[there], of) for of in told) for c, own in codes.items()}
         best = sorted(known, key=lambda c: -worth[c])[:_MATCHED]
         self._by = [codes[c] for c in best if worth[c] > 0]
 
-    def rows(self, needy: Places, many: Places) -> Places:
+    def rows(self, needy: Places) -> Places:
         """For rows, int64[needy], the wide rows of rows that are alike; those of most matches first."""
-        size = np.minimum(many, self._least + _SIZES)
-        able = self._rng.permutation(np.flatnonzero(many >= self._least))
+        rng, size = np.random.default_rng(_SEED), np.minimum(self._many, self._least + _SIZES)
+        able = rng.permutation(np.flatnonzero(self._many >= self._least))
         found, left = np.full(len(needy), -1), np.arange(len(needy))
         for number in range(len(self._by), -2, -1):
             key = self._own.start * (size.max() + 1) + (size if number >= 0 else 0)
@@ -245,7 +244,7 @@ class _Alike:
             known, pool = key[able][order], able[order]
             first, end = (np.searchsorted(known, key[needy[left]], side) for side in ("left", "right"))
             enough = end - first >= (_LEAST_ALIKE if number >= 0 else 1)
-            chosen = first + (self._rng.random(len(left)) * (end - first)).astype(np.int64)
+            chosen = first + (rng.random(len(left)) * (end - first)).astype(np.int64)
             found[left[enough]] = pool[chosen[enough]]
             left = left[~enough]
         return np.asarray(self._own.row[found], np.int64)
@@ -342,14 +341,6 @@ def _meeting(placed: _Placed, wide: pa.Table, shape: Shape, where: str, layout: 
     return np.asarray(pc.fill_null(table[""], 0).to_numpy(), np.float64)
 
 
-def _numbers(shape: Shape, prefix: str = "") -> Iterator[str]:
-    """The columns of wide rows with numbers of child rows."""
-    for child in shape.children:
-        yield prefix + child.name
-        for label, _ in child.slots:
-            yield from _numbers(child, slot(prefix, child.name, label))
-
-
 @dataclass(frozen=True, eq=False)
 class Database:
     """The synthetic tables of a release.
@@ -438,8 +429,7 @@ class Database:
                 schema["foreignKeys"] = [{"fields": list(table.above), "reference": reference}]
             path = f"{FOLDER}/{table.name}.{ending}"
             resources.append({"name": table.name.lower(), "path": path, "schema": schema})
-        name = "".join(c if c.isalnum() or c in "-._" else "-" for c in self.release.lower())
-        return {"name": name, "resources": resources}
+        return {"name": self.release.lower(), "resources": resources}
 
 
 def _type(kind: pa.DataType) -> str:
