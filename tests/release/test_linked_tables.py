@@ -249,3 +249,13 @@ def test_a_rehearsal_reads_none_of_the_tables(tmp_path, monkeypatch):
     done = rehearse(spec, rows=400, outputs=tmp_path / "out")
     assert abs(len(done.bundle.tables["households"]) - 400) < 60
     assert not (tmp_path / "ledger.db").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_report_leads_to_tables_that_are_there(tmp_path, ending):
+    given = {name: frame for name, frame in frames(200).items() if name != "trips"}
+    keys = {"tables": two(), "epsilon": 4, "dataset": "homes", "ledger": tmp_path / "l.db"}
+    done = dpsynth.release(given, outputs=tmp_path / "out", publish={"formats": [ending]}, **keys)
+    links = re.findall(r'href="(tables/[^"]+)"', (done.handed_over / "report.html").read_text())
+    assert links == [f"tables/{name}.{ending}" for name in two()]
+    assert all((done.handed_over / link).is_file() for link in links)
