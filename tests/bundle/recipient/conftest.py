@@ -12,6 +12,7 @@ import dpsynth
 from dpsynth.bundle.signature import make_key
 from dpsynth.config import from_mapping
 from dpsynth.pipeline.result import Release
+from tests.seeded_noise import seed_noise
 
 COLUMNS: Mapping[str, object] = {
     "id": {"type": "identifier", "surrogates": "P001"},
@@ -91,10 +92,13 @@ def released(folder: Path, changes: Mapping[str, object] | None = None, **publis
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """A signed release."""
+    """A signed release, of noise that is the same each time: it stands for any bundle."""
     folder = tmp_path_factory.mktemp("made")
     key = make_key(folder / "key.pem")
-    return Made(released(folder, sign=str(folder / "key.pem"), minimum_set_size=10, **VIEWS), key.public)
+    with pytest.MonkeyPatch.context() as patch:
+        seed_noise(patch, seed=1)
+        release = released(folder, sign=str(folder / "key.pem"), minimum_set_size=10, **VIEWS)
+    return Made(release, key.public)
 
 
 @pytest.fixture
