@@ -1,6 +1,6 @@
 """The environment of the pages' templates, and of texts.
 
-Invariant: a value is text. It is escaped in HTML, and an undefined name is an error.
+Invariant: a value is text. It is escaped in HTML and XML, and an undefined name is an error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def environment(room: str = "bundle") -> Environment:
     return Environment(
         extensions=[_Texts],
         loader=ChoiceLoader([PackageLoader("dpsynth", f"{room}/templates") for room in rooms]),
-        autoescape=select_autoescape(["html", "html.j2"]),
+        autoescape=select_autoescape(["html", "html.j2", "xml.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

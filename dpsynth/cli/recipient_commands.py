@@ -9,15 +9,13 @@ from __future__ import annotations
 import hashlib
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpsynth.cli.printing import json_text, write_page
 from dpsynth.errors import ConfigError, spelt_out
-from dpsynth.wing import Point
 
 if TYPE_CHECKING:
     from dpsynth.bundle.recipient import Bundle
@@ -58,33 +56,13 @@ def public_folder(bundle: Path) -> Path:
     return bundle / "public" if (bundle / "public").is_dir() else bundle
 
 
-REGISTRY_ENTRY = Point[Callable[[Any], dict[str, object]]]("registry entry", "proof")
-"""From a ``Manifest`` to an entry of the Differential Privacy Deployments Registry."""
-
-
 def manifest(
     bundle: Annotated[Path, typer.Argument(help="A release's folder, or its folder public/ alone.")],
-    registry: Annotated[
-        bool,
-        typer.Option(
-            "--registry",
-            help="Print it as an entry of the Differential Privacy Deployments Registry, with NIST SP "
-            "800-226.",
-        ),
-    ] = False,
 ) -> None:
     """Print a release's manifest as JSON."""
-    from dpsynth.bundle.report_source import damaged, stated_in, stated_values
+    from dpsynth.bundle.report_source import stated_values
 
-    public = public_folder(bundle)
-    found = stated_values(public)
-    if registry:
-        entry = REGISTRY_ENTRY.needed("--registry")
-        try:
-            found = entry(stated_in(public))
-        except (LookupError, TypeError, ValueError, AttributeError):
-            raise damaged(public) from None
-    print(json_text(found))
+    print(json_text(stated_values(public_folder(bundle))))
 
 
 app = typer.Typer(add_completion=False)

@@ -10,6 +10,7 @@ WING = Wing(
         "explain": f"{_HERE}.commands:explain",
         "attack": f"{_HERE}.commands:attack",
         "audit": f"{_HERE}.commands:audit",
+        "export": f"{_HERE}.commands:export",
     },
     points={
         "accountants of releases": f"{_HERE}.accountants.comparison:statements_of",
@@ -17,7 +18,6 @@ WING = Wing(
         "attacks for a review": f"{_HERE}.attacks.games:for_review",
         "catalogues": f"{_HERE}.catalogues:CATALOGUES",
         "page of releases": f"{_HERE}.dataset_page:write_dataset_page",
-        "registry entry": f"{_HERE}.catalogues:registry_entry",
         "publish.rounding": f"{_HERE}.disclosure.keys:Rounding",
         "publish.k_anonymity": f"{_HERE}.disclosure.keys:KAnonymity",
         "check of views": f"{_HERE}.disclosure.keys:check_views",

@@ -26,7 +26,7 @@ from dpsynth.bundle.manifest import Facts, Manifest, Mechanism
 from dpsynth.bundle.row_files import TABLE, neutralise, table_names
 from dpsynth.page_templates import environment
 
-_FORMATS = {
+FORMATS = {
     "csv": "text/csv",
     "gz": "application/gzip",
     "zst": "application/zstd",
@@ -48,11 +48,11 @@ _SHOWN = 30
 """Number of values of a column that its description lists."""
 
 
-def _filled(template: str, manifest: Manifest, **facts: object) -> dict[str, object]:
+def filled(template: str, manifest: Manifest, **facts: object) -> dict[str, object]:
     """A template of JSON, filled with a manifest and more facts."""
     pages = environment("wings/proof")
     pages.policies["json.dumps_kwargs"] = {"sort_keys": False}
-    facts |= {"manifest": manifest, "mechanisms": _grouped(manifest.mechanisms), "formats": _FORMATS}
+    facts |= {"manifest": manifest, "mechanisms": grouped(manifest.mechanisms), "formats": FORMATS}
     values: dict[str, object] = json.loads(pages.get_template(template).render(**facts))
     return values
 
@@ -71,7 +71,7 @@ def croissant(manifest: Manifest) -> dict[str, object]:
     # In the CSV file, names have passed the guard against formulas.
     guarded = neutralise(pa.array(names, pa.string())).to_pylist()
     written = names if source == f"{TABLE}.parquet" else guarded
-    return _filled(
+    return filled(
         "croissant.json.j2",
         manifest,
         folders=[name for name in tables if name not in files],
@@ -82,13 +82,14 @@ def croissant(manifest: Manifest) -> dict[str, object]:
     )
 
 
-def _text(values: Mapping[str, object]) -> str:
+def as_text(values: Mapping[str, object]) -> str:
+    """JSON values as the text of a file."""
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 CATALOGUES: Mapping[str, Callable[[Manifest], str]] = {
-    "croissant.json": lambda manifest: _text(croissant(manifest)),
-    "dcat.jsonld": lambda manifest: _text(_filled("dcat.json.j2", manifest)),
+    "croissant.json": lambda manifest: as_text(croissant(manifest)),
+    "dcat.jsonld": lambda manifest: as_text(filled("dcat.json.j2", manifest)),
 }
 """The files of a bundle for catalogues of data, by name."""
 
@@ -120,7 +121,7 @@ def registry_entry(manifest: Manifest) -> dict[str, object]:
     parameters = {key: getattr(promise, key) for key in ("epsilon", "delta", "rho", "mu")}
     stated = {key: value for key, value in parameters.items() if value is not None}
     more = {"approximate_delta": promise.approximate_delta} if promise.approximate_delta else {}
-    return _filled(
+    return filled(
         "registry.json.j2",
         manifest,
         from_the_curator=FROM_THE_CURATOR,
@@ -138,7 +139,7 @@ def _domain(facts: Facts) -> dict[str, object]:
     return {"column": facts["name"], "type": facts["type"], "cells": None if cells is None else len(cells)}
 
 
-def _grouped(mechanisms: Sequence[Mechanism]) -> list[dict[str, object]]:
+def grouped(mechanisms: Sequence[Mechanism]) -> list[dict[str, object]]:
     """The mechanisms by question, kind and sensitivity, with the range of their scales."""
     groups: dict[tuple[str, str, str], list[Mechanism]] = {}
     for one in mechanisms:

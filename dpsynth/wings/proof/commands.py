@@ -1,4 +1,4 @@
-"""``dpsynth explain``, ``dpsynth attack`` and ``dpsynth audit``.
+"""``dpsynth explain``, ``dpsynth attack``, ``dpsynth audit`` and ``dpsynth export``.
 
 Invariant: neither a private table nor a ledger is opened, and nothing is charged. The exit code of an audit
 is 1 if something contradicts the claim: that tells of the code and the config alone.
@@ -6,7 +6,9 @@ is 1 if something contradicts the claim: that tells of the code and the config a
 
 from __future__ import annotations
 
+import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -179,6 +181,51 @@ def audit(  # noqa: PLR0913 (options of a command)
     )
     if found.faults:
         raise typer.Exit(1)
+
+
+_FORMS = "registry, ddi, sdmx or sdmx-csv"
+_AGENCY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
+
+
+def export(
+    bundle: Annotated[
+        Path, typer.Argument(metavar="BUNDLE", help="The folder of a release, or its folder public.")
+    ],
+    form: Annotated[str, typer.Option("--as", metavar="FORM", help=f"{_FORMS}.")],
+    agency: Annotated[
+        str | None, typer.Option(help="The identifier of the agency that maintains it. SDMX needs one.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; left out: standard output.")] = None,
+) -> None:
+    """Print a bundle in the form of a registry, an archive or an office: it follows from public files."""
+    from dpsynth.bundle.report_source import damaged
+    from dpsynth.cli.printing import write_page
+    from dpsynth.cli.recipient_commands import opened_bundle
+    from dpsynth.wings.proof.catalogues import as_text, registry_entry
+    from dpsynth.wings.proof.exports import Cube, codebook
+
+    if form not in ("registry", "ddi", "sdmx", "sdmx-csv"):
+        raise ConfigError(f"--as {form} is no form that dpsynth knows: use {_FORMS}.")
+    if form.startswith("sdmx") and agency is None:
+        raise ConfigError("--agency ID is missing: SDMX asks which agency maintains a structure.")
+    if agency is not None and (form == "registry" or not _AGENCY.fullmatch(agency)):
+        raise ConfigError("--agency goes with ddi and sdmx, and is an identifier of theirs, such as STATS.")
+    opened = opened_bundle(bundle)
+    try:
+        if form == "registry":
+            text = as_text(registry_entry(opened.facts))
+        elif form == "ddi":
+            text = codebook(opened.shown, agency)
+        else:
+            cube = Cube(opened.shown, agency or "")
+            text = cube.figures() if form == "sdmx-csv" else cube.structure()
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise damaged(opened.folder) from None
+    if out is None:
+        # The bytes are those of the file, whatever the terminal can show.
+        sys.stdout.buffer.write(text.encode("utf-8"))
+    else:
+        write_page(out, text.encode("utf-8"))
 
 
 def _tell(
