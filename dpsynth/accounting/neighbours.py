@@ -56,6 +56,7 @@ class Neighbours:
             (they are one person).
         kind: the kind of unit; the words alone depend on it. Left out: a row, or a person.
         per: the periods that make several units of a person's rows; None where all of them are one.
+        linked: whether a unit's one row has rows of linked tables in it; the words alone depend on it.
 
     A unit moves one cell of a marginal by at most ``max_rows`` when it comes or goes. When
     it is exchanged, up to ``max_rows`` leave one cell and as many enter another. Nameless rows that are left
@@ -68,6 +69,7 @@ class Neighbours:
     nameless: Nameless = "left_out"
     kind: Unit | None = None
     per: PerPeriod | None = None
+    linked: bool = False
 
     def __post_init__(self) -> None:
         if self.max_rows < 1 or (self.person is None and self.max_rows != 1):
@@ -130,6 +132,8 @@ class Neighbours:
         if self.person is None:
             return EVENT if self.kind == "event" else ROW
         whose = f"one {self.kind or 'person'}"
+        if self.linked:
+            return f"{whose}: all rows with the same {self.person}{_LINKED}"
         if self.per is None:
             return f"{whose}: all rows with the same {self.person}, at most {self.max_rows}"
         return (
@@ -145,10 +149,12 @@ class Neighbours:
         return (self.person,) if self.per is None else (self.person, self.per.column)
 
 
+_LINKED = ", in all tables"
+
 _WORDS = re.compile(
     r"one (?P<kind>person|household)(?: in one (?P<every>day|week|month|quarter|year))?: "
-    r"all rows with the same (?P<column>.+?)(?: and the same (?P=every) of (?P<dates>.+))?, at most "
-    r"(?P<most>[0-9]+)",
+    r"all rows with the same (?P<column>.+?)(?: and the same (?P=every) of (?P<dates>.+))?"
+    rf"(?:, at most (?P<most>[0-9]+)|{_LINKED})",
     re.DOTALL,
 )
 
@@ -166,7 +172,8 @@ def neighbours_in_words(relation: Relation, unit: str, nameless: Nameless = "lef
     every = cast("Calendar | None", found["every"])
     per = None if every is None or found["dates"] is None else PerPeriod(found["dates"], every)
     kind: Unit | None = "household" if found["kind"] == "household" else None
-    return Neighbours(relation, found["column"], int(found["most"]), nameless, kind, per)
+    most, linked = int(found["most"] or 1), found["most"] is None
+    return Neighbours(relation, found["column"], most, nameless, kind, per, linked)
 
 
 def protected(unit: str) -> str:
@@ -178,7 +185,7 @@ def protected(unit: str) -> str:
     >>> protected(Neighbours("add_remove", "who", 3).unit)
     'one person: all rows with the same who'
     """
-    return unit.rpartition(", at most ")[0] or unit
+    return unit.rpartition(", at most ")[0] or unit.removesuffix(_LINKED)
 
 
 def left_unprotected(unit: str) -> str:

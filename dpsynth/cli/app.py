@@ -319,6 +319,8 @@ def _announce(bundle: Path) -> None:
             f"Released{whom} {rows:,} synthetic row{'s' * (rows != 1)} of {columns} columns and "
             f"{tables} tables."
         )
+        for line in (facts.get("tables") or {}).get("in_words", ()):
+            print(line)
         for line in facts["verdict"]["in_words"]:
             print(f"Verdict{whom}: {spelt_out(line)}")
         print(f"Guarantee: ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {promise['unit']}.")

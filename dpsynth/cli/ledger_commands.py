@@ -220,7 +220,7 @@ def unit(
     name = place.dataset(book)
     assert name is not None
     most = None if most_rows == "unknown" else int(most_rows)
-    after = book.change_unit(name, place.spec.privacy.protected, most, _said(reason))
+    after = book.change_unit(name, place.spec.protected, most, _said(reason))
     print(f"Dataset '{name}' protects {after.unit}, from now on.")
     for sentence in unit_change_in_words(after):
         print(sentence)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from math import prod
 from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.column import Column, ValueSearch
 from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, check_expected
 from dpsynth.columns.derived import Derived
@@ -690,6 +692,11 @@ class Spec(Section):
         if public.columns == columns.keys() and (len(columns) == 1 or not method.measures):
             words = f"covers every column, so structure.method {method.name} has nothing to ask"
             raise refused(words, "public_marginals")
+
+    @property
+    def protected(self) -> Neighbours:
+        """The neighbour relation and the unit; see ``Privacy.protected``."""
+        return replace(self.privacy.protected, linked=self.tables is not None)
 
     @property
     def promises(self) -> tuple[Promise, ...]:

@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from dpsynth.accounting.neighbours import Neighbours, protected
+from dpsynth.accounting.neighbours import Neighbours, left_unprotected, neighbours_in_words, protected
 
 
 def contributions(cells, most):
@@ -94,3 +94,11 @@ def test_a_unit_counted_once_moves_numbers_of_units_as_one_row_moves_a_marginal(
     gaps = [one - other for one, other in pairs]
     assert max(np.abs(gap).sum() for gap in gaps) == many.counted_once.l1
     assert max(np.square(gap).sum() for gap in gaps) == many.counted_once.l2_squared
+
+
+def test_a_unit_of_linked_tables_is_all_that_has_its_key():
+    near = Neighbours("add_remove", "house", kind="household", linked=True)
+    assert near.unit == "one household: all rows with the same house, in all tables"
+    assert neighbours_in_words("add_remove", near.unit) == near
+    assert protected(near.unit) == protected(Neighbours("add_remove", "house", 9, kind="household").unit)
+    assert "relatives elsewhere" in left_unprotected(near.unit)
