@@ -167,7 +167,11 @@ def sample(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A new file, .csv or .parquet; left out: CSV on standard output.")
+        Path | None,
+        typer.Option(
+            help="A new file, .csv or .parquet, or of linked tables a new folder; left out: CSV on standard "
+            "output."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Makes the rows repeatable.")] = None,
 ) -> None:
@@ -178,6 +182,10 @@ def sample(
     tables = more_rows(opened, rows, given, seed)
     if opened.facts.terms:
         print(f"Terms of use: {spelt_out(opened.facts.terms)}", file=sys.stderr)
+    if opened.facts.tables is not None and out is not None and not out.suffix:
+        drawn = opened.sample_tables(rows, given=given, seed=seed, out=out)
+        print(f"{', '.join(f'{len(own):,} rows of {name}' for name, own in drawn.items())} in {out}.")
+        return
     if out is None:
         print_rows(tables, opened.rows.layout)
         return

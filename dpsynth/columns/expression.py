@@ -108,10 +108,14 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
         if name is None or name not in names or (found["word"] and called):
             return found[0]
         # What stands before a token belongs to the match.
-        plain = names[name] if names[name].isidentifier() else f"`{names[name]}`"
-        return found[0][: len(found[0]) - len(found[0].lstrip())] + plain
+        return found[0][: len(found[0]) - len(found[0].lstrip())] + plain(names[name])
 
     return _TOKEN.sub(other, text)
+
+
+def plain(name: str) -> str:
+    """The name of a column as it stands in a formula."""
+    return name if name.isidentifier() else f"`{name}`"
 
 
 class Reader:

@@ -6,7 +6,7 @@ Invariant: nothing but the public folder is read.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 OPENED_TABLES: Point[Callable[[OpenedBundle], dict[str, pa.Table]]] = Point("opened tables", "tables")
 """The linked tables of a bundle, by name."""
+JOINED: Point[Callable[[OpenedBundle, Mapping[str, pd.DataFrame], str, str | None], pd.DataFrame]] = Point(
+    "joined tables", "tables"
+)
+SAMPLED: Point[Callable[[OpenedBundle, int, Given, int | None, Path | None], dict[str, pa.Table]]] = Point(
+    "sampled tables", "tables"
+)
 
 
 def open_bundle(path: str | Path) -> Bundle:
@@ -118,6 +124,30 @@ class Bundle(OpenedBundle):
             return {}
         read = OPENED_TABLES.needed("A bundle of linked tables")
         found = self._read("tables", lambda: read(self))
+        return {name: frame_of(table) for name, table in found.items()}
+
+    def join(self, table: str, onto: str | None = None) -> pd.DataFrame:
+        """The rows of a linked table, each with the columns of the rows above that it belongs to.
+
+        A column that one below has the name of gets its table's name in front: ``households.rent``.
+
+        Args:
+            onto: the last table above whose columns are joined; None: the one at the root.
+        """
+        join = JOINED.needed("A bundle of linked tables")
+        return self._read("tables", lambda: join(self, self.tables, table, onto))
+
+    def sample_tables(
+        self, n: int, *, given: Given = None, seed: int | None = None, out: str | Path | None = None
+    ) -> dict[str, pd.DataFrame]:
+        """New rows of the linked table at the root, with all rows below; as ``sample`` draws them.
+
+        Args:
+            out: a new folder, to which they are written too.
+        """
+        draw = SAMPLED.needed("A bundle of linked tables")
+        to = None if out is None else Path(out)
+        found = self._read("tables", lambda: draw(self, n, given, seed, to))
         return {name: frame_of(table) for name, table in found.items()}
 
     def verify(self, key: str | None = None, notices: str | Path | None = None) -> Verification:

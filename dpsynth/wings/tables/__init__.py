@@ -16,6 +16,8 @@ WING = Wing(
         "wide table": f"{_HERE}.wide_rows:wide_table",
         "check of links": f"{_HERE}.wide_rows:links_checked",
         "tables of a bundle": f"{_HERE}.splitting:database_of",
+        "joined tables": f"{_HERE}.recipients:joined",
+        "sampled tables": f"{_HERE}.recipients:sampled_tables",
         "opened tables": f"{_HERE}.splitting:opened_tables",
         "checked tables": f"{_HERE}.splitting:checked_tables",
     },

@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.declaration import Modelled
 from dpsynth.columns.derived import DerivedColumn
-from dpsynth.columns.expression import parse, references, renamed
+from dpsynth.columns.expression import parse, plain, references, renamed
 from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.section import (
     Checked,
@@ -459,8 +459,8 @@ def _presence(column: str, there: Sequence[str], *, needed: bool) -> list[str]:
     """The rules by which a cell of a row that isn't there is missing, and others are not, if none may be."""
     number, least = there
     if needed:
-        return [f"({number} >= {least}) == ({column} is not missing)"]
-    return [f"{number} < {least} implies {column} is missing"]
+        return [f"({number} >= {least}) == ({plain(column)} is not missing)"]
+    return [f"{number} < {least} implies {plain(column)} is missing"]
 
 
 def _in_slot(declared: Modelled, number: int) -> Modelled:

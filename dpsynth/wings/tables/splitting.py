@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
-from dpsynth.bundle.manifest import MANIFEST
-from dpsynth.bundle.recipient.opened import OpenedBundle, csv_texts, synthetic_texts
+from dpsynth.bundle.manifest import MANIFEST, BundleRefused
+from dpsynth.bundle.recipient.opened import OpenedBundle, csv_texts, synthetic_codes, synthetic_texts
 from dpsynth.bundle.row_files import SyntheticTable, write_csv
-from dpsynth.columns.derived import Derived
+from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.expression import parse, renamed
+from dpsynth.columns.expression import Operand, parse, references, value_of
 from dpsynth.columns.layout import Layout, companion
 from dpsynth.config import Spec
+from dpsynth.errors import ConfigError
 from dpsynth.figures import count, listed, percent
+from dpsynth.page_templates import environment
 from dpsynth.statistics.exam import Exam
 from dpsynth.wings.tables.keys import (
     OTHER,
@@ -43,7 +47,7 @@ from dpsynth.wings.tables.keys import (
     slots,
 )
 
-FOLDER, FILE = "tables", "tables.json"
+FOLDER, FILE, METADATA = "tables", "tables.json", "tables/metadata.json"
 
 _SEED = 7
 """The seed of draws among rows that are alike: whoever splits the same wide rows has the same tables."""
@@ -101,30 +105,9 @@ class Shape:
             tuple(Shape.of(tables, child) for child in below),
         )
 
-    @staticmethod
-    def from_json(stated: Mapping[str, Any]) -> Shape:
-        """The shape that a manifest states.
-
-        Raises:
-            KeyError, TypeError, ValueError: it states none.
-        """
-        key, above, columns = (tuple(map(str, stated[c])) for c in ("key", "above", "columns"))
-        name, number, order = (str(stated[c]) for c in ("name", "number", "order"))
-        most, roles = int(stated["most"]), int(stated["roles"])
-        derived = {str(c): _three(asked) for c, asked in stated["derived"].items()}
-        below = tuple(Shape.from_json(child) for child in stated["children"])
-        return Shape(name, key, above, number, order, columns, most, roles, derived, below)
-
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            **{c: list(getattr(self, c)) for c in ("key", "above")},
-            **{c: getattr(self, c) for c in ("number", "order")},
-            "columns": list(self.columns),
-            **{c: getattr(self, c) for c in ("most", "roles")},
-            "derived": {c: list(asked) for c, asked in self.derived.items()},
-            "children": [child.to_json() for child in self.children],
-        }
+        found: dict[str, Any] = TypeAdapter(Shape).dump_python(self, mode="json")
+        return found
 
     @property
     def all(self) -> Iterator[Shape]:
@@ -139,13 +122,8 @@ class Shape:
         return slots(self.most, self.roles)
 
 
-def _three(listed: Sequence[Any]) -> tuple[str, str, str]:
-    first, second, third = map(str, listed)
-    return first, second, third
-
-
 @dataclass(frozen=True, eq=False)
-class _Placed:
+class Placed:
     """The rows of one table, by where they stand in wide rows.
 
     Attributes:
@@ -172,8 +150,8 @@ class _Placed:
         whole = pa.concat_tables([pa.table({"": part}) for part in parts])
         return whole[""].take(pa.array(np.argsort(np.concatenate(spots), kind="stable")))
 
-    def in_order(self, order: Places) -> _Placed:
-        return _Placed(self.starts, self.start[order], self.row[order], self.owner[order], self.number)
+    def in_order(self, order: Places) -> Placed:
+        return Placed(self.starts, self.start[order], self.row[order], self.owner[order], self.number)
 
 
 def split(wide: pa.Table, shape: Shape, layout: Layout) -> Split:
@@ -185,13 +163,12 @@ def split(wide: pa.Table, shape: Shape, layout: Layout) -> Split:
     """
     rows = np.arange(wide.num_rows)
     none = np.zeros(wide.num_rows, np.int64)
-    placed: dict[str, _Placed] = {}
-    _place(wide, shape, _Placed([""], none, rows, rows, none + 1), placed)
-    found = Split(shape, placed)
-    return replace(found, derived={t.name: _derived(found, wide, t, layout) for t in shape.all})
+    placed: dict[str, Placed] = {}
+    _place(wide, shape, Placed([""], none, rows, rows, none + 1), placed)
+    return Split(shape, layout, wide, placed)
 
 
-def _place(wide: pa.Table, shape: Shape, own: _Placed, found: dict[str, _Placed]) -> None:
+def _place(wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed]) -> None:
     found[shape.name] = own
     for child in shape.children:
         starts = [slot(start, child.name, label) for start in own.starts for label, _ in child.slots]
@@ -199,7 +176,7 @@ def _place(wide: pa.Table, shape: Shape, own: _Placed, found: dict[str, _Placed]
         owner = np.repeat(np.arange(len(own.row)), many)
         number = 1 + np.arange(len(owner)) - np.repeat(np.cumsum(many) - many, many)
         start = own.start[owner] * len(child.slots) + np.minimum(number, len(child.slots)) - 1
-        below = _Placed(starts, start, own.row[owner], owner, number)
+        below = Placed(starts, start, own.row[owner], owner, number)
         further = np.flatnonzero(number > len(child.slots))
         if len(further):
             below.row[further] = _Alike(wide, shape, child, own, many).rows(owner[further])
@@ -218,7 +195,7 @@ class _Alike:
     child row: columns of their own, and of the child rows that are told apart.
     """
 
-    def __init__(self, wide: pa.Table, shape: Shape, child: Shape, own: _Placed, many: Places) -> None:
+    def __init__(self, wide: pa.Table, shape: Shape, child: Shape, own: Placed, many: Places) -> None:
         self._own, self._many, self._least = own, many, child.roles + 1
         sides = [slot("", child.name, label) for label, _ in child.slots[:-1]]
         names = [*shape.columns, *(side + c for side in sides for c in child.columns)]
@@ -279,15 +256,35 @@ def _information(first: Places, second: Places) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Wide rows, split into tables.
-
-    Attributes:
-        derived: for each table the columns that are computed from child rows.
-    """
+    """Wide rows, split into tables."""
 
     shape: Shape
-    placed: Mapping[str, _Placed]
-    derived: Mapping[str, Mapping[str, pa.Array]] = field(default_factory=dict)
+    layout: Layout
+    wide: pa.Table
+    placed: Mapping[str, Placed]
+
+    def operand(self, table: str, column: str, spots: Places | None = None) -> Operand:
+        """A column of a table, or that of some of its rows."""
+        placed = self.placed[table]
+        name = placed.starts[0] + column
+        part, values = self.layout.named[name], placed.taken(self.wide, column).combine_chunks()
+        values = values if spots is None else values.take(pa.array(spots))
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        texts = part.codec.text(values) if isinstance(part, Column) else values.cast(pa.string())
+        return Operand(self.layout.kinds[name], values, texts)
+
+    def derived(self, shape: Shape) -> dict[str, pa.Array]:
+        """The columns of a table that are computed from child rows."""
+        columns: dict[str, pa.Array] = {}
+        for name, (table, kind, where) in shape.derived.items():
+            below, rows = self.placed[table], len(self.placed[shape.name].row)
+            operands = {c: self.operand(table, c) for c in references(parse(where or "1"))}
+            truths = value_of(parse(where or "1 == 1"), operands, len(below.row))
+            columns[name] = aggregated(kind, below.owner[met(truths)], None, rows)
+            if kind == "any":
+                columns[name] = pc.if_else(columns[name], "yes", "no")
+        return columns
 
     def tables(self, wide: pa.Table) -> dict[str, pa.Table]:
         """The tables, by name, with the cells of some wide rows, typed or as texts.
@@ -311,34 +308,28 @@ class Split:
             keys.setdefault(shape.number, pa.array(placed.number))
         own = [c for name in shape.columns for c in (name, companion(name))]
         cells = {c: placed.taken(wide, c) for c in own if placed.starts[0] + c in wide.column_names}
-        found[shape.name] = pa.table({**keys, **cells, **self.derived.get(shape.name, {})})
+        found[shape.name] = pa.table({**keys, **cells, **self.derived(shape)})
         for child in shape.children:
             owner = pa.array(self.placed[child.name].owner)
             refers = {c: keys[of].take(owner) for c, of in zip(child.above, shape.key, strict=True)}
             self._gather(wide, child, refers, found)
 
 
-def _derived(found: Split, wide: pa.Table, shape: Shape, layout: Layout) -> dict[str, pa.Array]:
-    """The columns of a table that are computed from child rows."""
-    columns: dict[str, pa.Array] = {}
-    by_name = {child.name: child for child in shape.children}
-    for name, (table, kind, where) in shape.derived.items():
-        below = found.placed[table]
-        meets = _meeting(below, wide, by_name[table], where, layout) if where else np.ones(len(below.row))
-        counts = np.bincount(below.owner, meets, len(found.placed[shape.name].row)).astype(np.int64)
-        columns[name] = pa.array(counts) if kind == "count" else pa.array(np.where(counts > 0, "yes", "no"))
-    return columns
+def met(truths: pa.Array) -> NDArray[np.bool_]:
+    """The rows for which a condition is true, bool[rows]."""
+    return np.asarray(pc.fill_null(truths, False)).astype(np.bool_)
 
 
-def _meeting(placed: _Placed, wide: pa.Table, shape: Shape, where: str, layout: Layout) -> Shares:
-    """1 for each row that meets a condition, 0 for any other, and where a cell is missing that decides it."""
-    names = {c: placed.starts[0] + c for c in shape.columns}
-    parts = [part for part in layout.parts if part.name in names.values()]
-    flag = Derived("", where, parse(f"if({renamed(where, names)}, 1, 0)"))
-    typed = {new: placed.taken(wide, old).combine_chunks() for old, new in names.items()}
-    none = np.zeros(len(placed.row), np.int64)
-    table = Layout((*parts, flag)).whole({part.name: none for part in parts}, typed)
-    return np.asarray(pc.fill_null(table[""], 0).to_numpy(), np.float64)
+def aggregated(kind: str, owner: Places, values: pa.Array | None, rows: int) -> pa.Array:
+    """Of the rows that belong to each of some rows their count, if there are any, or a figure of values."""
+    if values is None:
+        counts = np.bincount(owner, minlength=rows)
+        return pa.array(counts if kind == "count" else counts > 0)
+    found = (
+        pa.table({"row": owner, "": pc.cast(values, pa.float64())}).group_by("row").aggregate([("", kind)])
+    )
+    spots = pc.index_in(pa.array(np.arange(rows)), found["row"].combine_chunks())
+    return found[f"_{kind}"].combine_chunks().take(spots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,6 +347,7 @@ class Database:
     typed: Mapping[str, pa.Table]
     texts: Mapping[str, pa.Table]
     formats: tuple[str, ...]
+    layout: Layout
     errors: tuple[str, ...] = ()
 
     @property
@@ -404,32 +396,43 @@ class Database:
                 file = f"{FOLDER}/{name}.parquet"
                 pq.write_table(table.replace_schema_metadata(None), folder / file, compression="zstd")
                 yield file
-        text = json.dumps(self._described(), ensure_ascii=False, indent=1)
-        (folder / FILE).write_text(f"{text}\n", encoding="utf-8", newline="\n")
-        yield FILE
+        for file in (FILE, METADATA):
+            text = json.dumps(self._described(Path(file).name), ensure_ascii=False, indent=1)
+            (folder / file).write_text(f"{text}\n", encoding="utf-8", newline="\n")
+            yield file
 
     @property
     def _has_texts(self) -> bool:
         return any(name.startswith("csv") for name in self.formats)
 
-    def _described(self) -> dict[str, Any]:
-        """A Data Package (Frictionless) of the tables, with their keys."""
-        above = {child.name: table for table in self.shape.all for child in table.children}
+    def _described(self, file: str) -> dict[str, Any]:
+        """The tables with their keys as a Data Package (Frictionless), or in SDV's metadata."""
+        above: dict[str, tuple[str, Shape | None]] = {self.shape.name: ("", None)}
+        pages, tables = environment("wings/tables"), []
+        pages.policies["json.dumps_kwargs"] = {"sort_keys": False}
         shown, ending = (self.texts, "csv") if self._has_texts else (self.typed, "parquet")
-        resources = []
         for table in self.shape.all:
+            start, parent = above[table.name]
+            above |= {c.name: (slot(start, c.name, "1"), table) for c in table.children}
             types = self.typed[table.name].schema
-            fields = [{"name": c, "type": _type(types.field(c).type)} for c in shown[table.name].column_names]
-            schema: dict[str, Any] = {"fields": fields}
-            if table.key:
-                schema["primaryKey"] = list(table.key)
-            if table.name in above:
-                parent = above[table.name]
-                reference = {"resource": parent.name.lower(), "fields": list(parent.key)}
-                schema["foreignKeys"] = [{"fields": list(table.above), "reference": reference}]
-            path = f"{FOLDER}/{table.name}.{ending}"
-            resources.append({"name": table.name.lower(), "path": path, "schema": schema})
-        return {"name": self.release.lower(), "resources": resources}
+            fields = [
+                {"name": c, "type": _type(types.field(c).type), "sdv": self._sdtype(table, start, c)}
+                for c in shown[table.name].column_names
+            ]
+            keys = {"name": table.name, "key": table.key, "above": table.above}
+            tables.append({**keys, "parent": parent, "fields": fields})
+        filled = pages.get_template(f"{file}.j2").render(release=self.release, tables=tables, ending=ending)
+        found: dict[str, Any] = json.loads(filled)
+        return found
+
+    def _sdtype(self, table: Shape, start: str, column: str) -> dict[str, str]:
+        counted = column == table.number or table.derived.get(column, ("", "", ""))[1] == "count"
+        part = self.layout.named.get(start + column)
+        word = "number" if counted else "" if part is None else self.layout.kinds[part.name].word
+        if isinstance(part, Column) and word in ("date", "datetime"):
+            return {"sdtype": "datetime", "datetime_format": str(part.codec.schema["format"])}
+        kinds = {"number": "numerical", "truth": "boolean"}
+        return {"sdtype": "id" if column in table.key + table.above else kinds.get(word, "categorical")}
 
 
 def _type(kind: pa.DataType) -> str:
@@ -472,50 +475,80 @@ def _linked(kind: str, whose: Mapping[str, str], own: Set[str], clique: Clique) 
 def database_of(spec: Spec, layout: Layout, table: SyntheticTable, exam: Exam | None) -> Database:
     """The tables of a release, from its synthetic rows."""
     tables: Mapping[str, LinkedTable] = spec.tables  # type: ignore[assignment]
-    shape, wide = Shape.of(tables, root_of(tables)), table.table
+    shape = Shape.of(tables, root_of(tables))
+    made = database(spec.release, shape, layout, table.table, spec.publish.formats)
+    return replace(made, errors=tuple(_errors(shape, exam)))
+
+
+def database(
+    release: str, shape: Shape, layout: Layout, wide: pa.Table, formats: tuple[str, ...]
+) -> Database:
+    """The tables that typed wide rows stand for."""
     found = split(wide, shape, layout)
     texts = found.tables(pa.table(dict(layout.texts(wide))))
-    errors = tuple(_errors(shape, exam))
-    return Database(spec.release, shape, found.tables(wide), texts, spec.publish.formats, errors)
+    return Database(release, shape, found.tables(wide), texts, formats, layout)
 
 
 def opened_tables(bundle: OpenedBundle) -> dict[str, pa.Table]:
     """The tables of a bundle, by name; typed, where it has Parquet files."""
     found = {}
-    for table in _shape(bundle).all:
+    for table in shape_of(bundle).all:
         path = bundle.folder / FOLDER / f"{table.name}.parquet"
         typed = path.exists()
         found[table.name] = pq.read_table(path) if typed else pa.table(csv_texts(path.with_suffix(".csv")))
     return found
 
 
-def _shape(bundle: OpenedBundle) -> Shape:
-    return Shape.from_json((bundle.facts.tables or {})["root"])
+def shape_of(bundle: OpenedBundle) -> Shape:
+    """The tables of a bundle.
+
+    Raises:
+        ConfigError: it has a single one.
+    """
+    if bundle.facts.tables is None:
+        raise ConfigError("This bundle has one table, and no linked ones: use its synthetic rows.")
+    return TypeAdapter(Shape).validate_python(bundle.facts.tables["root"])
+
+
+def wide_rows(bundle: OpenedBundle) -> pa.Table:
+    """The synthetic rows of a bundle, typed."""
+    path = bundle.folder / "synthetic.parquet"
+    if path.exists():
+        return pq.read_table(path)
+    texts = synthetic_texts(bundle)
+    drawn = {}
+    for column in bundle.layout.columns:
+        values, kind = column.codec.parsed(column.values_of(texts[column.source])), column.codec.arrow_type
+        drawn[column.name] = values if pa.types.is_dictionary(kind) else values.cast(kind)
+    codes = {c: own.astype(np.int64) for c, own in synthetic_codes(bundle).items()}
+    return bundle.layout.whole(codes, drawn)
+
+
+def formats_of(bundle: OpenedBundle) -> tuple[str, ...]:
+    """The formats of a bundle's tables."""
+    return tuple(sorted({path.suffix[1:] for path in (bundle.folder / FOLDER).iterdir()}))
 
 
 def checked_tables(bundle: OpenedBundle) -> tuple[list[str], list[tuple[str, str]]]:
     """Sentences on what of a bundle's tables was found to be right, and faults."""
-    folder, faults = bundle.folder, list[tuple[str, str]]()
     try:
-        shape, path = _shape(bundle), folder / "synthetic.parquet"
-        if path.exists():
-            typed, texts = pq.read_table(path), pa.table(dict(synthetic_texts(bundle)))
-            found = split(typed, shape, bundle.layout)
-            faults += _differing(folder, "csv", found.tables(texts))
-            faults += _differing(folder, "parquet", found.tables(typed))
-        faults += _wrong_keys(opened_tables(bundle), shape)
+        shape = shape_of(bundle)
+        faults = [*_differing(bundle, shape), *_wrong_keys(opened_tables(bundle), shape)]
         names = listed([table.name for table in shape.all])
-    except (KeyError, TypeError, ValueError, OSError, pa.ArrowException) as error:
+    except (KeyError, TypeError, ValueError, OSError, BundleRefused, pa.ArrowException) as error:
         return [], [(MANIFEST, f"describes tables that are damaged or missing ({type(error).__name__}).")]
     words = f"The rows of {names} are those of the synthetic table: each key is there once, and each row has "
     return [] if faults else [f"{words}its parent."], faults
 
 
-def _differing(folder: Path, ending: str, tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
-    for name, expected in tables.items():
-        path = folder / FOLDER / f"{name}.{ending}"
-        if path.exists() and _content(path) != _as_read(expected, ending):
-            yield f"{FOLDER}/{path.name}", "has other rows than the synthetic table."
+def _differing(bundle: OpenedBundle, shape: Shape) -> Iterator[tuple[str, str]]:
+    """Files that are not what the synthetic table makes."""
+    made = database(bundle.facts.release, shape, bundle.layout, wide_rows(bundle), formats_of(bundle))
+    with TemporaryDirectory() as folder:
+        for file in made.write(Path(folder)):
+            path = bundle.folder / file
+            if path.exists() and _content(path) != _content(Path(folder) / file):
+                yield file, "is not what follows from the synthetic table."
 
 
 def _wrong_keys(tables: Mapping[str, pa.Table], shape: Shape) -> Iterator[tuple[str, str]]:
@@ -533,11 +566,7 @@ def _wrong_keys(tables: Mapping[str, pa.Table], shape: Shape) -> Iterator[tuple[
                 yield f"{FOLDER}/{child.name}", f"has more than {child.most} rows of one row of {table.name}."
 
 
-def _content(path: Path) -> pa.Table:
-    return pa.table(dict(csv_texts(path))) if path.suffix == ".csv" else pq.read_table(path)
-
-
-def _as_read(table: pa.Table, ending: str) -> pa.Table:
-    if ending == "parquet":
-        return table.replace_schema_metadata(None)
-    return pa.table({c: table[c].cast(pa.string()) for c in table.column_names})
+def _content(path: Path) -> object:
+    if path.suffix == ".json":
+        return json.loads(path.read_text(encoding="utf-8"))
+    return csv_texts(path) if path.suffix == ".csv" else pq.read_table(path)

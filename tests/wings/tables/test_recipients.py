@@ -1,0 +1,225 @@
+"""What recipients do with linked tables: join them, draw more of them, read them elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dpsynth
+from dpsynth.errors import ConfigError, DpsynthError
+from tests.cli.here import Command
+
+
+def test_a_child_has_the_columns_of_its_own_parents(linked: Path) -> None:
+    bundle = dpsynth.open_bundle(linked)
+    homes, persons, trips, cars = bundle.tables.values()
+    whole = bundle.join("trips")
+    assert len(whole) == len(trips)
+    assert list(whole) == ["house", "number", "mode", "age", "sex", "region", "rent", "minors", "has_adult"]
+    ages = {(p.house, p.number): p.age for p in persons.itertuples()}
+    rents = dict(zip(homes.house, homes.rent.fillna(-1), strict=True))
+    assert [ages[key] for key in zip(whole.house, whole.number, strict=True)] == list(whole.age)
+    assert [rents[key] for key in whole.house] == list(whole.rent.fillna(-1))
+    assert list(bundle.join("trips", "persons")) == ["house", "number", "mode", "age", "sex"]
+    assert bundle.join("trips", "trips").equals(trips)
+    # The key of the parent has another name here, and no column takes the place of another.
+    assert list(bundle.join("cars")) == ["home", "age", "born in", "region", "rent", "minors", "has_adult"]
+    assert len(bundle.join("cars")) == len(cars)
+
+
+def test_a_column_of_the_same_name_is_told_apart(linked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = dpsynth.open_bundle(linked)
+    tables = {name: frame.rename(columns={"mode": "age"}) for name, frame in bundle.tables.items()}
+    monkeypatch.setitem(vars(bundle), "tables", tables)
+    assert list(bundle.join("trips", "persons")) == ["house", "number", "age", "persons.age", "sex"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        (("trip",), "'trip' is no table .*Those are: households, persons, trips, cars"),
+        (("trips", "homes"), "'homes' is no table"),
+        (("trips", "cars"), "'cars' is not above trips"),
+        (("households", "persons"), "'persons' is not above households"),
+    ],
+)
+def test_tables_that_can_not_be_joined_are_refused(linked: Path, tables: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        dpsynth.open_bundle(linked).join(*tables)
+
+
+def test_new_roots_come_with_all_that_belongs_to_them(linked: Path) -> None:
+    bundle = dpsynth.open_bundle(linked)
+    found = bundle.sample_tables(300, seed=4)
+    homes, persons, trips, cars = found.values()
+    assert {name: list(frame) for name, frame in found.items()} == {
+        name: list(frame) for name, frame in bundle.tables.items()
+    }
+    assert list(homes.house) == list(range(1, 301))
+    assert persons.house.isin(homes.house).all() and cars.home.isin(homes.house).all()
+    assert not persons.duplicated(["house", "number"]).any() and persons.groupby("house").size().max() <= 5
+    assert len(trips.merge(persons, on=["house", "number"])) == len(trips)
+    minors = persons[persons.age < 18].groupby("house").size().reindex(homes.house, fill_value=0)
+    assert list(minors) == list(homes.minors)
+    again = bundle.sample_tables(300, seed=4)
+    assert all(again[name].equals(frame) for name, frame in found.items())
+    wide = bundle.sample(300, seed=4)
+    assert list(wide.persons.clip(upper=5)) == list(
+        persons.groupby("house").size().reindex(homes.house, fill_value=0)
+    )
+
+
+def test_further_members_of_one_new_household_differ(linked: Path) -> None:
+    """Among one household's own rows there is one of further members, which would stand for all of these."""
+    found = dpsynth.open_bundle(linked).sample_tables(1, given="persons == 5", seed=1)
+    assert len(found["households"]) == 1 and len(found["persons"]) == 5
+    persons = pd.concat(
+        dpsynth.open_bundle(linked).sample_tables(1, given="persons == 5", seed=s)["persons"]
+        for s in range(9)
+    )
+    assert (persons[persons.number > 2].groupby("number").age.nunique() > 1).all()
+    further = [
+        own[own.number > 2].age.nunique() for _, own in persons.groupby((persons.number == 1).cumsum())
+    ]
+    assert max(further) > 1
+
+
+def test_sample_writes_a_folder_of_tables_with_what_they_are(linked: Path, dpsynth: Command) -> None:
+    done = dpsynth(
+        "sample", str(linked), "--rows", "40", "--given", "region=N", "--seed", "1", "--out", "more"
+    )
+    assert done.code == 0 and re.search(r"^40 rows of households, \d+ rows of persons", done.out)
+    assert {str(p.relative_to("more")) for p in Path("more").rglob("*.*")} == {
+        str(p.relative_to(linked)) for p in (*linked.glob("tables/*"), linked / "tables.json")
+    }
+    homes, persons = (pd.read_csv(f"more/tables/{name}.csv") for name in ("households", "persons"))
+    assert len(homes) == 40 and (homes.region == "N").all() and persons.house.isin(homes.house).all()
+    assert Path("more/tables.json").read_bytes() == (linked / "tables.json").read_bytes()
+    again = dpsynth("sample", str(linked), "--rows", "40", "--out", "more")
+    assert (again.code, again.err) == (1, "Error: more exists already. Give a new name.\n")
+    wide = dpsynth("sample", str(linked), "--rows", "2", "--seed", "1")
+    assert wide.out.startswith("region,rent,persons,persons_1_age")
+    assert len([p for p in Path().iterdir() if p.name.startswith(".")]) == 0
+
+
+def test_nobody_has_what_is_given(linked: Path, tmp_path: Path) -> None:
+    with pytest.raises(DpsynthError, match="no row with what is given"):
+        dpsynth.open_bundle(linked).sample_tables(
+            5, given="persons == 0 and persons == 1", out=tmp_path / "x"
+        )
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_bundle_of_one_table_has_none_to_join(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": ["x", "y"] * 50})
+    done = dpsynth.release(
+        frame,
+        columns={"a": {"type": "category", "values": ["x", "y"]}},
+        epsilon=1,
+        dataset="one",
+        ledger=tmp_path / "l.db",
+        outputs=tmp_path / "out",
+    )
+    assert done.bundle.tables == {}
+    for asked in (lambda: done.bundle.join("a"), lambda: done.bundle.sample_tables(3)):
+        with pytest.raises(ConfigError, match="This bundle has one table"):
+            asked()
+
+
+def test_metadata_of_sdv_names_each_column_and_each_link(linked: Path) -> None:
+    """By the rules of its format: a key is a column of sdtype id, and each link is of keys of one length."""
+    found = json.loads((linked / "tables" / "metadata.json").read_text())
+    assert found["METADATA_SPEC_VERSION"] == "V1" and list(found) == [
+        "METADATA_SPEC_VERSION",
+        "tables",
+        "relationships",
+    ]
+    kinds = {
+        name: {c: facts["sdtype"] for c, facts in t["columns"].items()} for name, t in found["tables"].items()
+    }
+    for name, columns in kinds.items():
+        assert list(columns) == list(pd.read_csv(linked / "tables" / f"{name}.csv", nrows=0))
+    assert kinds["persons"] == {"house": "id", "number": "id", "age": "numerical", "sex": "categorical"}
+    assert kinds["households"]["minors"] == "numerical" and kinds["households"]["has_adult"] == "categorical"
+    born = found["tables"]["cars"]["columns"]["born in"]
+    assert born == {"sdtype": "datetime", "datetime_format": "%d.%m.%Y"}
+    dates = pd.read_csv(linked / "tables" / "cars.csv")["born in"].dropna()
+    assert len(pd.to_datetime(dates, format=born["datetime_format"])) == len(dates) > 100
+    links = {(one["parent_table_name"], one["child_table_name"]): one for one in found["relationships"]}
+    assert set(links) == {("households", "persons"), ("persons", "trips"), ("households", "cars")}
+    for (parent, child), one in links.items():
+        held, refers = (
+            [k] if isinstance(k, str) else k for k in (one["parent_primary_key"], one["child_foreign_key"])
+        )
+        assert one["parent_primary_key"] == found["tables"][parent]["primary_key"]
+        assert len(held) == len(refers)
+        assert {kinds[parent][k] for k in held} == {kinds[child][k] for k in refers} == {"id"}
+    assert links["households", "cars"]["child_foreign_key"] == "home"
+    assert "primary_key" not in found["tables"]["trips"]
+
+
+def test_init_reads_the_metadata_of_a_bundle(linked: Path, dpsynth: Command) -> None:
+    done = dpsynth("init", str(linked / "tables" / "metadata.json"), "--pick", "cars", "--out", "cars.yaml")
+    assert done.code == 0, done
+    assert "%d.%m.%Y" in Path("cars.yaml").read_text()
+
+
+@pytest.mark.parametrize("file", ["tables.json", "tables/metadata.json", "tables/cars.csv"])
+def test_verify_finds_a_file_that_does_not_follow_from_the_rows(
+    linked: Path, tmp_path: Path, file: str
+) -> None:
+    from dpsynth.bundle.recipient.verification import CHECKED_TABLES
+
+    public = Path(shutil.copytree(linked, tmp_path / "public"))
+    check = CHECKED_TABLES.needed("this")
+    assert check(dpsynth.open_bundle(public))[1] == []
+    text = (public / file).read_text()
+    (public / file).write_text(
+        text.replace('"home"', '"age"') if file.endswith("json") else text[: text.rindex("\n", 0, -1) + 1]
+    )
+    assert (file, "is not what follows from the synthetic table.") in check(dpsynth.open_bundle(public))[1]
+
+
+def test_tables_without_parquet_are_compared_with_their_rows_too(linked: Path, tmp_path: Path) -> None:
+    from dpsynth.bundle.recipient.verification import CHECKED_TABLES
+
+    public = Path(shutil.copytree(linked, tmp_path / "public"))
+    for path in public.rglob("*.parquet"):
+        if path.name != "measurements.parquet":
+            path.unlink()
+    words, faults = CHECKED_TABLES.needed("this")(dpsynth.open_bundle(public))
+    assert faults == [] and "each key is there once" in words[0]
+    path = public / "tables" / "persons.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], lines[2], lines[1], *lines[3:]]))
+    assert CHECKED_TABLES.needed("this")(dpsynth.open_bundle(public))[1]
+
+
+def test_the_report_draws_the_links_and_says_what_to_use_of_each_table(linked: Path) -> None:
+    page = (linked / "report.html").read_text()
+    (picture,) = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    boxes = re.findall(r'<a href="tables/(\w+)\.csv"><rect x="(\d+)" y="(\d+)"', picture)
+    assert [name for name, *_ in boxes] == ["households", "persons", "trips", "cars"]
+    assert [int(x) for _, x, _ in boxes] == [1, 57, 113, 57] and [int(y) for *_, y in boxes] == [
+        1,
+        55,
+        109,
+        163,
+    ]
+    # A line leads from below each parent to each child's side.
+    assert re.findall(r'd="M(\d+) (\d+)V(\d+)H(\d+)"', picture) == [
+        ("21", "41", "75", "57"),
+        ("77", "95", "129", "113"),
+        ("21", "41", "183", "57"),
+    ]
+    assert "up to 5 for each row of households" in picture and "key: house, number" in picture
+    assert [*re.findall(r"<summary>(\w+): what to use", page)] == ["households", "persons", "trips", "cars"]
+    (persons,) = re.findall(r"<summary>persons: what.*?</table>", page, re.DOTALL)
+    assert re.findall(r'scope="col">(\w+)', persons) == ["Column", "persons_1", "persons_2", "persons_other"]
+    links = re.findall(r'<a href="#([^"]+)">', persons)
+    assert len(links) == 9 and all(f'<article id="{link}"' in page for link in links)
