@@ -483,6 +483,8 @@ class Spec(Section):
         check_layout(layout)
         self._statistics_checked(columns, layout)
         self._structure_checked(columns)
+        for i, name in enumerate(self.provenance.looked_at):
+            _known(name, self.columns, "provenance", "looked_at", i)
         if self.local is not None:
             searched = [name for name, column in columns.items() if column.search is not None]
             self.local.check(self.privacy.epsilon, self.structure.method, searched)
