@@ -30,6 +30,8 @@ from dpsynth.columns.disclosed import Chosen
 from dpsynth.config import Spec, compiled, load
 from dpsynth.config.document import parse_yaml
 from dpsynth.config.files.place import is_part_of
+from dpsynth.config.privacy import Row
+from dpsynth.config.source import InTables, Source
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.inputs import inputs_of
@@ -128,12 +130,17 @@ def choose(configs: Sequence[Path], on: str | None, *, runs: int, tell: Tell = s
             the source of one of them.
         SourceError: the stand-in can't be read by one of them.
     """
-    candidates = {path: _stripped(load(path)) for path in configs}
-    _check(candidates, on)
+    given = {path: load(path) for path in configs}
+    _check(given, on)
+    candidates = {path: _stripped(spec) for path, spec in given.items()}
     with tempfile.TemporaryDirectory() as folder:
         stand_in = on or _made_up([*candidates.values()], Path(folder))
         for path, one in candidates.items():
-            candidates[path] = one.model_copy(update={"source": load(path, source=stand_in).source})
+            linked = isinstance(one.source, InTables)
+            found = (
+                Source.model_validate({"path": stand_in}) if linked else load(path, source=stand_in).source
+            )
+            candidates[path] = one.model_copy(update={"source": found})
         real = _texts(stand_in, candidates[configs[0]])
         columns = [[c.name for c in compiled(one).columns if not c.part_of] for one in candidates.values()]
         common = [name for name in columns[0] if all(name in own for own in columns) and name in real]
@@ -156,11 +163,14 @@ def _named(on: str | None) -> str:
 
 
 def _stripped(spec: Spec) -> Spec:
-    """The configuration without what only a release of the private table needs."""
+    """The configuration without what only a release of the private table needs; linked tables as one wide."""
     without = dict.fromkeys(("period", "schedule", "accept", "verification", "embargo"))
     publish = spec.publish.model_copy(update={"formats": ("csv",), "sign": None})
     privacy = spec.privacy.model_copy(update={"on_empty": "go"})
-    kept = {"publish": publish, "privacy": privacy, "engine": spec.engine.in_this_process}
+    kept: dict[str, object] = {"publish": publish, "privacy": privacy, "engine": spec.engine.in_this_process}
+    if spec.tables is not None:
+        # A wide row is a unit by itself.
+        kept |= {"tables": None, "privacy": privacy.model_copy(update={"unit": Row()})}
     return spec.model_copy(update={**without, **kept})
 
 
@@ -178,7 +188,10 @@ def _check(candidates: Mapping[Path, Spec], on: str | None) -> None:
                 f"privacy.epsilon and privacy.delta of {path} are not those of {first}, and more ε is always "
                 "nearer. Give all candidates the same, and choose ε by dpsynth plan."
             )
-        if on is not None and spec.source.path is not None and is_part_of(on, spec.source.path):
+        own = [spec.source, *(getattr(table, "source", None) for table in (spec.tables or {}).values())]
+        if on is not None and any(
+            s.path is not None and is_part_of(on, s.path) for s in own if s is not None
+        ):
             raise ConfigError(
                 f"--on names the source of {path}. A choice by the private table tells of it, and nobody "
                 "would have paid for that. Name a public table, or the synthetic table of an earlier release."

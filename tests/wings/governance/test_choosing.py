@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import dpsynth
+from dpsynth import release
 from dpsynth.bundle.manifest import Manifest
 from dpsynth.columns.disclosed import Provenance
 from dpsynth.config import Spec, compiled, load
@@ -118,6 +120,35 @@ def test_an_earlier_release_stands_in_by_its_name(here: Command) -> None:
     done = here("choose", "singles.yaml", "pairs.yaml", "--on", on, "--runs", "1", "--out", "chosen.yaml")
     assert f"runs on a table of release {made.folder.name}, without" in done.out, done
     assert load("chosen.yaml").provenance.chosen.name == "pairs.yaml"
+
+
+def test_linked_tables_are_compared_as_one_wide_table_and_none_of_them_is_opened(dpsynth: Command) -> None:
+    region = {"region": {"type": "category", "values": ["N", "S"], "missing": False}}
+    of = {"parent": {"table": "homes", "key": "home", "max_children": 2}, "columns": region}
+    tables = {"homes": {"key": "home", "columns": region}, "persons": of}
+    # All live where their home is, which no single column says.
+    homes = pd.DataFrame({"home": range(1000), "region": ["N", "S"] * 500})
+    given = {"homes": homes, "persons": pd.concat([homes, homes])}
+    for method in ("independent", "auto"):
+        named = {name: table | {"source": {"path": f"{name}.csv"}} for name, table in tables.items()}
+        config = {"release": "homes", "tables": named, "structure": method,
+                  "privacy": {"epsilon": 8, "delta": 1e-6}, "ledger": {"dataset": "homes"}}  # fmt: skip
+        Path(f"{method}.yaml").write_text(yaml.safe_dump(config))
+    made = release(given, tables=tables, epsilon=8, delta=1e-6, dataset="homes", tell=lambda _: None)
+    before = dpsynth.files
+    wide = made.folder / "public" / "synthetic.csv"
+    for number, on in enumerate((("--on", wide), ())):
+        out = f"chosen-{number}.yaml"
+        done = dpsynth("choose", "independent.yaml", "auto.yaml", *on, "--runs", "1", "--out", out)
+        assert done.code == 0, done
+    chosen = load("chosen-0.yaml").provenance.chosen
+    assert chosen.name == "auto.yaml" and chosen.on == f"a table of release {made.folder.name}"
+    assert chosen.among["independent.yaml"] > 0.15
+    assert chosen.among["auto.yaml"] < 0.05
+    assert dpsynth.files.keys() - before.keys() == {"chosen-0.yaml", "chosen-1.yaml"}
+    given["persons"].to_csv("persons.csv", index=False)
+    done = dpsynth("choose", "independent.yaml", "auto.yaml", "--on", "persons.csv", "--out", "c.yaml")
+    assert done.code == 2 and "--on names the source of independent.yaml" in done.err, done
 
 
 def test_one_configuration_is_no_choice_and_no_file_is_replaced(here: Command) -> None:
