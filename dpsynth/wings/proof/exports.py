@@ -20,7 +20,7 @@ from io import StringIO
 from itertools import chain, count
 from typing import Any, NamedTuple, cast
 
-from dpsynth.bundle.manifest import Facts, Manifest
+from dpsynth.bundle.manifest import Manifest
 from dpsynth.bundle.report_source import ReportSource
 from dpsynth.bundle.row_files import table_names
 from dpsynth.page_templates import environment
@@ -64,24 +64,6 @@ def facts_of(manifest: Manifest) -> Iterator[Fact]:
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class _File(NamedTuple):
-    id: str
-    name: str
-    media_type: str
-    rows: int | None
-    columns: int
-
-
-class _Variable(NamedTuple):
-    """A column of some files, what the public schema says of it ({} of a key), and noisy counts by label."""
-
-    id: str
-    name: str
-    files: str
-    described: Facts
-    counts: Mapping[str, float | None]
-
-
 def _linked(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, str]]]:
     """Each of linked tables, with its columns and the column of the wide table that describes each, or ""."""
     own = {column: f"{prefix}{column}" for column in table["columns"]}
@@ -91,49 +73,43 @@ def _linked(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, d
         yield from _linked(child, f"{prefix}{child['name']}_1_")
 
 
-def _files_and_variables(source: ReportSource) -> tuple[list[_File], list[_Variable]]:
-    manifest, files, variables = source.manifest, list[_File](), list[_Variable]()
+def _described(source: ReportSource) -> dict[str, list[tuple[object, ...]]]:
+    """What the template says of files and of variables, in the order in which it names it.
+
+    ``files``: identifier, name, media type, rows if it is known how many, columns. ``variables``: identifier,
+    name, files, what the public schema says ({} of a key), noisy counts by label.
+    """
+    manifest, files, variables = source.manifest, list[tuple[object, ...]](), list[tuple[object, ...]]()
     described = {str(facts["name"]): facts for facts in manifest.columns}
-    counts: dict[str, dict[str, float | None]] = {}
+    counts: dict[str, dict[str, float]] = {}
     for one in (table for table in source.statistics if table.kind == "one_way"):
         labels, estimates = (one.table[c].to_pylist() for c in (one.label_names[0], "estimate"))
         counts[one.columns[0]] = dict(zip(labels, estimates, strict=True))
-    rows: int | None = manifest.synthetic_rows
     tables = [(table_names(manifest.files), {name: name for name in described})]
     for name, own in _linked(manifest.tables["root"]) if manifest.tables else ():
         tables.append((tuple(f for f in manifest.files if f.startswith(f"tables/{name}.")), own))
-    for names, own in tables:
-        here = [
-            _File(f"F{place}", name, FORMATS[name.rsplit(".", 1)[-1]], rows, len(own))
-            for place, name in enumerate(names, len(files) + 1)
-        ]
-        files += here
-        ids = " ".join(file.id for file in here)
-        variables += [
-            _Variable(f"V{place}", name, ids, described.get(wide, {}), counts.get(wide, {}))
-            for place, (name, wide) in enumerate(own.items(), len(variables) + 1)
-        ]
+    for i, (names, own) in enumerate(tables):
         # Of linked tables neither rows nor values are counted.
-        rows, counts = None, {}
-    return files, variables
+        rows, counted = (None, {}) if i else (manifest.synthetic_rows, counts)
+        ids = [f"F{len(files) + place}" for place in range(1, len(names) + 1)]
+        for one_id, name in zip(ids, names, strict=True):
+            files.append((one_id, name, FORMATS[name.rsplit(".", 1)[-1]], rows, len(own)))
+        for name, wide in own.items():
+            facts = (described.get(wide, {}), counted.get(wide, {}))
+            variables.append((f"V{len(variables) + 1}", name, " ".join(ids), *facts))
+    return {"files": files, "variables": variables}
 
 
 def codebook(source: ReportSource, agency: str | None) -> str:
-    """A release as a DDI Codebook, by ``codebook.xml.j2``.
-
-    Args:
-        source: the facts of the bundle.
-        agency: the identifier of the agency that keeps the codebook.
-    """
+    """A release as a DDI Codebook, by ``codebook.xml.j2``; the agency is that which keeps it."""
     manifest, pages = source.manifest, environment("wings/proof")
     # XML has no control characters, not even escaped ones.
     pages.finalize = lambda v: _NOT_IN_XML.sub("\ufffd", v) if type(v) is str else v
-    files, variables = _files_and_variables(source)
     period = manifest.period or {}
     last = date.fromisoformat(period["stop"]) - timedelta(days=1) if "stop" in period else None
     return pages.get_template("codebook.xml.j2").render(
-        manifest=manifest, agency=agency, files=files, variables=variables, period=period, last=last,
-        terms=TERMS, facts=[*facts_of(manifest)],
+        manifest=manifest, agency=agency, period=period, last=last, terms=TERMS, facts=[*facts_of(manifest)],
+        **_described(source),
     )  # fmt: skip
 
 
@@ -218,15 +194,12 @@ class Cube:
     @cached_property
     def _labels(self) -> dict[str, dict[str, str]]:
         """For each column of a group the code of each label."""
-        described = {str(facts["name"]): facts.get("labels", ()) for facts in self.source.manifest.columns}
-        found: dict[str, dict[str, None]] = {}
-        for part in self._parts:
-            for column, name in zip(part.groups, part.table.label_names, strict=False):
-                known = found.setdefault(column, dict.fromkeys(described.get(column, ())))
-                known.update(dict.fromkeys(part.table.table[name].to_pylist()))
+        used = {column for part in self._parts for column in part.groups}
+        listed = {str(facts["name"]): facts.get("labels", ()) for facts in self.source.manifest.columns}
         return {
-            column: {one: one if _PLAIN_CODE.fullmatch(one) else f"_{i}" for i, one in enumerate(labels)}
-            for column, labels in found.items()
+            name: {one: one if _PLAIN_CODE.fullmatch(one) else f"_{i}" for i, one in enumerate(labels)}
+            for name, labels in listed.items()
+            if name in used
         }
 
     @cached_property
@@ -246,13 +219,10 @@ class Cube:
         for column, labels in self._labels.items():
             codes = {_TOTAL: "All values"} | {code: label or "(empty)" for label, code in labels.items()}
             lists[self._dimensions[column]] = (column, codes)
-        manifest, dimensions = self.source.manifest, self._dimensions
-        text = filled(
-            "sdmx.json.j2", manifest, id=self._id, agency=self.agency, lists=lists, about=dimensions,
-            measure=_MEASURE, attributes=self._attributes, terms=TERMS, facts=[*facts_of(manifest)],
-            version=_VERSION,
-        )  # fmt: skip
-        return as_text(text)
+        facts: dict[str, object] = {"id": self._id, "agency": self.agency, "version": _VERSION}
+        facts |= {"lists": lists, "measure": _MEASURE, "attributes": self._attributes, "terms": TERMS}
+        facts |= {"facts": [*facts_of(self.source.manifest)], "about": self._dimensions}
+        return as_text(filled("sdmx.json.j2", self.source.manifest, **facts))
 
     def figures(self) -> str:
         """The figures as SDMX-CSV 2.0."""
@@ -267,11 +237,6 @@ class Cube:
                 key = dict.fromkeys(self._dimensions, _TOTAL)
                 for column, name in zip(part.groups, part.table.label_names, strict=False):
                     key[column] = self._labels[column][cells[name][row]]
-                given = [_cell(cells[name][row]) if name in part.figures else "" for name in self._attributes]
-                rows.writerow([*begin, part.figure, *key.values(), _cell(cells["estimate"][row]), *given])
+                given = (cells[name][row] if name in part.figures else None for name in self._attributes)
+                rows.writerow([*begin, part.figure, *key.values(), cells["estimate"][row], *given])
         return written.getvalue()
-
-
-def _cell(value: object) -> str:
-    # Not a number is unlike itself.
-    return "" if value is None or value != value else str(value)  # noqa: PLR0124

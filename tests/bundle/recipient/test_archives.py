@@ -23,6 +23,7 @@ from dpsynth.wings.proof.exports import Cube, codebook
 from tests.bundle.conftest import publication, written  # noqa: F401 (fixtures)
 from tests.bundle.recipient.conftest import released
 from tests.cli.here import Command
+from tests.seeded_noise import seed_noise
 from tests.wings.tables.linked import frames, two
 
 DDI = "{ddi:codebook:2_5}"
@@ -123,7 +124,10 @@ def structure_of(text: str) -> Message:
 @pytest.fixture(scope="module")
 def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("archives")
-    return released(folder, statistics=STATISTICS, terms="Not for <b>decisions</b>.").folder / "public"
+    with pytest.MonkeyPatch.context() as patch:
+        seed_noise(patch, seed=1)
+        made = released(folder, statistics=STATISTICS, terms="Not for <b>decisions</b>.")
+    return made.folder / "public"
 
 
 def test_a_codebook_has_every_file_and_every_column_with_its_values_and_counts(public: Path) -> None:
@@ -265,7 +269,8 @@ def test_periods_audiences_and_rehearsals_are_named(written) -> None:  # noqa: F
     assert of(other, "stdyDscr/stdyInfo/sumDscr/timePrd")[0].text == "=x, by day"
 
 
-def test_linked_tables_are_files_with_their_keys(tmp_path: Path) -> None:
+def test_linked_tables_are_files_with_their_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed_noise(monkeypatch, seed=1)
     given = {name: table for name, table in frames(60).items() if name != "trips"}
     made = dpsynth.release(
         given, tables=two(), epsilon=5, delta=1e-6, dataset="h", outputs=tmp_path / "out",
