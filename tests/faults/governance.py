@@ -279,9 +279,17 @@ GOVERNANCE: tuple[Fault, ...] = (
         "a free choice by the private table",
         "Which candidate was taken tells of the table, and nobody has paid for it.",
         "dpsynth.wings.governance.choosing._check",
-        "is_part_of(on, spec.source.path)",
+        "any(is_part_of(on, file) for file in own)",
         "False",
         f"{_HERE}test_choosing.py::test_what_is_no_free_choice_is_refused",
+    ),
+    _fault(
+        "a free choice by one of linked tables",
+        "Which candidate was taken tells of the table, and nobody has paid for it.",
+        "dpsynth.wings.governance.choosing._check",
+        "(spec.source, *linked)",
+        "(spec.source,)",
+        f"{_HERE}test_choosing.py::test_linked_tables_are_compared_as_one_wide_table_and_none_of_them_is_opened",
     ),
     _fault(
         "a free choice in the ledger of the table",

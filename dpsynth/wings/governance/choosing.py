@@ -188,10 +188,9 @@ def _check(candidates: Mapping[Path, Spec], on: str | None) -> None:
                 f"privacy.epsilon and privacy.delta of {path} are not those of {first}, and more ε is always "
                 "nearer. Give all candidates the same, and choose ε by dpsynth plan."
             )
-        own = [spec.source, *(getattr(table, "source", None) for table in (spec.tables or {}).values())]
-        if on is not None and any(
-            s.path is not None and is_part_of(on, s.path) for s in own if s is not None
-        ):
+        linked = [getattr(table, "source", None) for table in (spec.tables or {}).values()]
+        own = [source.path for source in (spec.source, *linked) if source is not None and source.path]
+        if on is not None and any(is_part_of(on, file) for file in own):
             raise ConfigError(
                 f"--on names the source of {path}. A choice by the private table tells of it, and nobody "
                 "would have paid for that. Name a public table, or the synthetic table of an earlier release."
