@@ -79,8 +79,10 @@ def verify(
         str | None, typer.Option(help="The public key that must have signed it, such as ed25519:1f0c…")
     ] = None,
     notices: Annotated[
-        Path | None,
-        typer.Option(help="The owner's notices.json; left out: the one beside the bundle, if there is one."),
+        str | None,
+        typer.Option(
+            help="The owner's notices.json, or its URL; left out: the one beside the bundle, if any."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -155,7 +155,7 @@ class Bundle(OpenedBundle):
 
         Args:
             key: the public key that must have signed it, known from elsewhere; None takes any key, or none.
-            notices: a file of notices; None takes the one beside the bundle, if there is one.
+            notices: a file of notices, or its URL; None takes the one beside the bundle, if there is one.
         """
         from dpsynth.bundle.recipient.verification import verified
 

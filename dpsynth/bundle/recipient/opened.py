@@ -89,7 +89,7 @@ class Notice(NamedTuple):
 
 NOTICES_FILE = "notices.json"
 
-NOTICES: Point[Callable[[Path, str, str | None, Path | None, str | None], tuple[Notice, ...]]] = Point(
+NOTICES: Point[Callable[[Path, str, str | None, str | None, str | None], tuple[Notice, ...]]] = Point(
     "notices of a bundle", "governance"
 )
 """From a public folder, the release's id, its signer, a file of notices and a known key to the notices."""

@@ -513,7 +513,7 @@ def verified(path: str | Path, key: str | None = None, notices: str | Path | Non
 
     Args:
         key: the public key that must have signed it, known from elsewhere; None takes any key, or none.
-        notices: a file of what its owner made known of it since; None takes the one beside it, if any.
+        notices: a file of what its owner made known of it since, or its URL; None takes the one beside it.
 
     Raises:
         BundleRefused: there is no bundle, or one of another format; or ``key`` is no public key.
@@ -526,7 +526,7 @@ def verified(path: str | Path, key: str | None = None, notices: str | Path | Non
         raise no_bundle(given)
     found, read = _verified(folder, key), NOTICES.needed("--notices") if notices else NOTICES.filled()
     with suppress(BundleRefused):
-        name, file = str(read_values(folder).get("release_id")), None if notices is None else Path(notices)
+        name, file = str(read_values(folder).get("release_id")), None if notices is None else str(notices)
         said = read(folder, name, found.signed_by, file, key) if read else ()
         forged = tuple(Finding(NOTICES_FILE, n.sentence) for n in said if n.fault)
         none = (f"No notice in {notices} is about this bundle.",) if notices and not said else ()

@@ -12,7 +12,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from http.client import HTTPException
 from pathlib import Path
+from urllib.request import urlopen
 
 from dpsynth.bundle.recipient.opened import NOTICES_FILE, Notice
 from dpsynth.bundle.signature import CHECKSUMS, SigningKey, sha256_of
@@ -21,7 +23,7 @@ from dpsynth.wings.governance.signed import NOTICE, Content, signed, signer
 
 FORMAT = 1
 
-_LONGEST = 1 << 20
+_LONGEST, _SECONDS = 1 << 20, 30
 
 _SPENT = "Its privacy stays spent: what it told can't be taken back, and it counts under the cap as before."
 
@@ -55,26 +57,28 @@ def write_synced(path: Path, pieces: Iterable[bytes], mode: int = 0o644) -> None
 
 
 def notices_of(
-    bundle: Path, release_id: str, signed_by: str | None, file: Path | None = None, key: str | None = None
+    bundle: Path, release_id: str, signed_by: str | None, file: str | None = None, key: str | None = None
 ) -> tuple[Notice, ...]:
     """The notices of a bundle, the gravest first.
 
     Args:
         bundle: its public folder.
         signed_by: the public key that its manifest names.
-        file: the file of the notices; None for the one beside the bundle, if there is one.
+        file: the file of the notices, or its URL; None for the one beside the bundle, if there is one.
         key: the public key of its owner, known from elsewhere; None if it isn't known.
     """
-    path = file or bundle.parent / NOTICES_FILE
-    if file is None and not path.is_file():
+    path = file or str(bundle.parent / NOTICES_FILE)
+    if file is None and not Path(path).is_file():
         return ()
     try:
-        with path.open("rb") as opened:
+        # Signatures say whether notices can be relied on, wherever they come from.
+        remote = path.startswith(("https://", "http://"))
+        with urlopen(path, timeout=_SECONDS) if remote else Path(path).open("rb") as opened:
             values = json.loads(opened.read(_LONGEST))
         listed = values["notices"]
         if values["format"] != FORMAT or not all(isinstance(one, dict) for one in listed):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return (
             Notice(f"The notices in {path} can't be read; ask where the bundle was published.", fault=True),
         )

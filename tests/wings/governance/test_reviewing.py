@@ -12,6 +12,8 @@ from dpsynth.wings.governance.reviewing import MARGIN, believed, beyond
 from dpsynth.wings.governance.signed import KEY
 from tests.chromium import faults, needs_chromium
 from tests.cli.here import Command
+from tests.release.canaries import CANARIES, forms
+from tests.release.canaries import table as canary_table
 from tests.wings.governance.test_released import Board
 
 HEADINGS = [
@@ -152,6 +154,19 @@ def test_names_and_reasons_are_text_and_the_page_fetches_nothing(board: Board) -
     page = reviewed(board, done.out.splitlines()[-1])
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "default-src 'none'" in page and not re.search(r"(?:src|href)=\"(?!#)", page)
+
+
+def test_nothing_of_the_table_is_in_a_review_before_or_after(board: Board) -> None:
+    board.table(canary_table())
+    request = board.granted()
+    pages = [reviewed(board, request, "--attacks")]
+    assert board.run("run", "config.yaml", "--plain").code == 0
+    (release,) = Path("outputs/people").glob("*/public")
+    pages.append(reviewed(board, str(release.parent), "--attacks"))
+    content = "".join(pages).encode()
+    for canary in CANARIES.values():
+        assert not any(form in content for form in forms(canary)), canary
+    assert all("open data" in section(page, "purpose") for page in pages)
 
 
 @needs_chromium

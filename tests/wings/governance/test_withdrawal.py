@@ -6,7 +6,10 @@ import shutil
 import signal
 import warnings
 from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -140,6 +143,23 @@ def test_a_copy_of_the_public_folder_is_verified_with_the_file_of_notices(office
     assert office.run("verify", "copies/bundle").code == 1
     as_json = json.loads(office.run("verify", "copies/bundle", "--json").out)
     assert as_json["good"] and as_json["notices"][0]["withdrawn"]
+
+
+def test_notices_are_read_where_they_are_published(office: Office) -> None:
+    assert office.withdrawn(office.first).code == 0
+    served = partial(SimpleHTTPRequestHandler, directory=str(office.first))
+    with ThreadingHTTPServer(("127.0.0.1", 0), served) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        shutil.copytree(office.first / "public", "copies/bundle")
+        found = office.run("verify", "copies/bundle", "--notices", f"{address}/{FILE}")
+        lost = office.run("verify", "copies/bundle", "--notices", f"{address}/nowhere.json")
+        server.shutdown()
+    assert found.code == 1 and found.out.startswith("WITHDRAWN on")
+    closed = office.run("verify", "copies/bundle", "--notices", f"{address}/{FILE}")
+    for ended in (lost, closed):
+        assert ended.code == 1 and "can't be read; ask where the bundle was published" in ended.out
+        assert ended.out.splitlines()[-1] == "The bundle is NOT good."
 
 
 def altered(notice: dict[str, object]) -> None:
