@@ -14,7 +14,7 @@ WING = Wing(
         "tables": f"{_HERE}.keys:LinkedTables",
         "wide configuration": f"{_HERE}.keys:widened",
         "wide table": f"{_HERE}.wide_rows:wide_table",
-        "check of links": f"{_HERE}.wide_rows:links_checked",
+        "check of links": f"{_HERE}.wide_rows:checked_links",
         "tables of a bundle": f"{_HERE}.splitting:database_of",
         "joined tables": f"{_HERE}.recipients:joined",
         "sampled tables": f"{_HERE}.recipients:sampled_tables",

@@ -469,8 +469,9 @@ def _in_slot(declared: Modelled, number: int) -> Modelled:
     Most cells may be missing: rows that aren't there. That nothing of a column can be read is told by the
     first row.
     """
-    given: Mapping[str, object] = getattr(declared, "expected", None) or {}
-    expected = {"missing": _FEW if number == 1 else 1, **given}
+    given: Mapping[str, Decimal] = getattr(declared, "expected", None) or {}
+    usual = _FEW if number == 1 else Decimal(1)
+    expected = {**given, "missing": max(usual, given.get("missing", usual))}
     if declared.missing is not False:
         return declared.model_copy(update={"expected": expected})
     expected.pop("default", None)

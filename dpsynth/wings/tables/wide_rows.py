@@ -50,6 +50,9 @@ Rows = NDArray[np.int64]
 """Rows of a table by number; -1 where there is none."""
 
 
+Unused = Iterator[tuple[str, int, str, str]]
+
+
 @dataclass(frozen=True)
 class _Reader:
     """What reads one of the tables: its names are checked before any row is read."""
@@ -104,6 +107,8 @@ class WideTable:
         self.tables, self._readers = tables, readers
         self._secret = secrets.token_bytes(32)
         self.left_out: dict[str, LeftOut] = {}
+        self.holds = False
+        self._held: _Loaded | None = None
 
     def __repr__(self) -> str:
         return "<the private rows of linked tables>"
@@ -133,7 +138,8 @@ class WideTable:
             SourceError: a table can't be read, or lacks a column.
         """
         root = root_of(self.tables)
-        whole = self._loaded(root, columns)
+        whole = self._held or self._loaded(root, columns)
+        self._held = whole if self.holds else None
         kept = _firsts_of(whole.codes, nobody(self._secret))
         nameless = int((whole.codes == nobody(self._secret)).sum())
         self.left_out[root] = LeftOut(len(whole.codes), nameless, len(whole.codes) - nameless - len(kept))
@@ -312,11 +318,14 @@ def _reader(name: str, source: Source | None) -> _Reader:
     )
 
 
-def links_checked(spec: Spec, frames: MemoryTable | None) -> Iterator[tuple[str, int, str, str]]:
-    """What of linked tables a release doesn't use: the key, the rows, a sentence and a remedy. Private."""
+def checked_links(spec: Spec, frames: MemoryTable | None) -> tuple[WideTable, Unused]:
+    """The wide table that reads its files once; and what a release doesn't use, after that. Private."""
     table = wide_table(spec, frames)
-    for _ in table.batches([key_column(table.tables)]):
-        pass
+    table.holds = True
+    return table, _unused(table)
+
+
+def _unused(table: WideTable) -> Unused:
     for name, found in table.left_out.items():
         above, key = table.tables[name].parent, f"tables.{name}"
         without = "without a key" if above is None else f"without the key of a row of {above.table}"

@@ -231,3 +231,11 @@ def test_what_is_missing_alone_takes_no_bins_from_a_column():
     assert len(compiled(spec_of(bound)).layout.modelled["persons_1_age"].codec.labels) <= len(
         columns["persons_1_age"].codec.labels
     )
+
+
+def test_rows_that_are_not_there_are_expected_beside_cells_that_are_missing():
+    tables = copy.deepcopy(dict(TABLES))
+    tables["persons"]["columns"]["sex"]["expected"] = {"missing": 0.3, "one_value": 0.6}
+    columns = spec_of(tables).columns
+    assert [float(columns[f"persons_{i}_sex"].expected["missing"]) for i in (1, 2)] == [0.98, 1]
+    assert float(columns["persons_2_sex"].expected["one_value"]) == 0.6

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import copy
 import pickle
+from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from dpsynth.columns.identifier import canonical_id
-from dpsynth.config import Spec
+from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import MemoryTable, MemoryTables
 from dpsynth.errors import ConfigError, SourceError
+from dpsynth.wings.owner.assess.checking import check
+from dpsynth.wings.tables import wide_rows
 from dpsynth.wings.tables.wide_rows import WideTable, wide_table
 
 from .linked import TABLES, frames, two
@@ -154,3 +157,28 @@ def test_tables_that_are_handed_over_are_those_of_the_configuration():
         wide_table(spec_of(), MemoryTable(frames(3)["households"]))
     with pytest.raises(ConfigError, match=r"tables\.households\.source is missing"):
         wide_table(spec_of(), None)
+
+
+def test_a_check_reads_each_table_once_and_a_release_holds_no_rows(tmp_path, monkeypatch):
+    reads: list[str] = []
+    given = frames(150)
+    tables = two()
+    for name in tables:
+        given[name].to_csv(tmp_path / f"{name}.csv", index=False)
+        tables[name]["source"] = {"path": str(tmp_path / f"{name}.csv")}
+    real = wide_rows.read_cells
+
+    def counted(path, *more, **keys):
+        reads.append(str(path))
+        return real(path, *more, **keys)
+
+    monkeypatch.setattr(wide_rows, "read_cells", counted)
+    privacy = {"epsilon": 1, "delta": Decimal("1e-6")}
+    spec = from_mapping({"privacy": privacy, "ledger": {"dataset": "homes"}, "tables": tables})
+    found = check(spec)
+    assert len(reads) == 2 and found.persons is None
+    assert not any("is missing" in finding.write for finding in found.findings)
+    table = wide_table(spec, None)
+    for _ in range(2):
+        assert sum(len(next(iter(batch.values()))) for batch in table.batches(table.names)) == 150
+    assert len(reads) == 6

@@ -32,7 +32,15 @@ from dpsynth.curator.loaded_rows import in_slice
 from dpsynth.curator.rows.csv_lines import BrokenRows
 from dpsynth.curator.rows.files import names_of
 from dpsynth.errors import SourceError
-from dpsynth.pipeline.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
+from dpsynth.pipeline.inputs import (
+    Inputs,
+    LinkedRows,
+    cells_of,
+    file_of,
+    inputs_of,
+    names_to_read,
+    table_of_rows,
+)
 from dpsynth.pipeline.reservation import Occasion, occasion_of
 from dpsynth.pipeline.steps import guarded
 from dpsynth.wing import Point
@@ -232,26 +240,31 @@ def check(spec: Spec, period: str | None = None, table: MemoryTable | None = Non
     return guarded("check the table", lambda: _checked(inputs, occasion))
 
 
-LINKS: Point[Callable[[Spec, MemoryTable | None], Iterable[tuple[str, int, str, str]]]] = Point(
-    "check of links", "tables"
+LINKS: Point[Callable[[Spec, MemoryTable | None], tuple[LinkedRows, Iterable[tuple[str, int, str, str]]]]] = (
+    Point("check of links", "tables")
 )
-"""What of linked tables a release doesn't use: the key, the number of rows, a sentence and a remedy."""
+"""Linked tables, read once; and, after that, what a release doesn't use: key, rows, sentence and remedy."""
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
+    if inputs.spec.tables is not None:
+        rows, links = LINKS.needed("tables")(inputs.spec, inputs.table)
+        names = names_to_read(inputs, occasion)
+        tallying = _Tallying(inputs, occasion, names)
+        for batch in as_texts(rows.batches(names)):
+            tallying.add(batch)
+        tallying.propose(lambda: as_texts(rows.batches(names)))
+        return tallying.check("the linked tables", [Finding(*found) for found in links])
     names = _all_names(inputs, occasion)
     broken, tallying = BrokenRows(), _Tallying(inputs, occasion, names)
     for batch in as_texts(cells_of(inputs, occasion, broken, names)):
         tallying.add(batch)
     tallying.propose(lambda: as_texts(cells_of(inputs, occasion)))
     source = inputs.spec.source
-    if inputs.table is not None and inputs.spec.tables is None:
+    if inputs.table is not None:
         return tallying.check("the table in memory", ())
     if source.in_database:
         return tallying.check(source.url or f"the database of {source.url_from}", ())
-    if inputs.spec.tables is not None:
-        links = LINKS.needed("tables")(inputs.spec, inputs.table)
-        return tallying.check("the linked tables", [Finding(*found) for found in links])
     path, form = file_of(inputs)
     keeps_broken = inputs.plan.neighbours.person is None
     about_file = source_findings(path, form, broken, tallying.headers, keeps_broken=keeps_broken)
@@ -289,7 +302,8 @@ class _Tallying:
         self._proposed: tuple[Proposal, ...] = ()
         self._units = UnitTally(names, inputs.compiled.columns, rows=near.person is None)
         key = secrets.token_bytes(32)
-        self._persons = None if near.person is None else PersonTally(near, key)
+        one_row_each = near.person is None or inputs.spec.tables is not None
+        self._persons = None if one_row_each else PersonTally(near, key)
         self._rows = self._outside = self._undated = self.headers = 0
 
     def add(self, read: Mapping[str, pa.StringArray]) -> None:

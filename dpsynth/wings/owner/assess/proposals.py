@@ -10,6 +10,7 @@ without the table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -172,6 +173,9 @@ def _chosen(found: Iterable[Candidate], rules: Rules) -> list[Candidate]:
     stated = [frozenset(rules.columns(number)) for number in range(len(rules.written))]
     ordered = sorted(found, key=lambda c: (-round(c.chance, 2), len(c.columns), c.rules))
     ordered = [c for c in ordered if not any(c.columns <= columns for columns in stated)]
+    # A rule that decides a column's missing cells, as in rows of linked tables that aren't there, is enough.
+    decided = re.findall(r"== \((\w+) is not missing\)", " ".join(rules.written))
+    ordered = [c for c in ordered if "missing" not in c.rules[0] or c.columns.isdisjoint(decided)]
     implied = {pair for candidate in ordered for pair in candidate.implies}
     sums = [c.columns for c in ordered if len(c.columns) > 2]
     kept = [
