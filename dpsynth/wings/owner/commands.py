@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated
@@ -150,14 +151,9 @@ def _facts(result: Check, spec: Spec) -> dict[str, object]:
 
 
 def _finding(finding: Finding) -> dict[str, object]:
-    return {
-        "about": finding.about,
-        "cells": finding.cells,
-        "what": finding.what,
-        "remedy": finding.remedy,
-        "write": finding.write,
-        "must_be_known_without_the_table": finding.tuned,
-    }
+    whole = asdict(finding)
+    tuned = whole.pop("tuned")
+    return {**whole, "must_be_known_without_the_table": tuned}
 
 
 def _width() -> int:

@@ -157,6 +157,9 @@ class LinkedTable(Section):
         description="Columns computed from the synthetic rows of child tables, such as {minors: {count: "
         "persons, where: age < 18}}. They are not read.",
     )
+    at_most_one: tuple[Annotated[str, Text("a condition such as role == 'head'", longest=400)], ...] = Field(
+        default=(), description="Conditions that at most one of the rows of one parent's row meets."
+    )
     constraints: tuple[Annotated[str, Text("a rule such as admitted <= discharged", longest=1000)], ...] = (
         Field(
             default=(),
@@ -174,8 +177,9 @@ class LinkedTable(Section):
                 words = "is a key, and keys are made anew: take it out of columns"
                 raise refused(words, "columns", name)
         if self.parent is None:
-            if self.order_by is not None:
-                raise refused("is for tables with a parent: remove it", "order_by")
+            for key in ("order_by", "at_most_one"):
+                if getattr(self, key):
+                    raise refused("is for tables with a parent: remove it", key)
             if self.key is None:
                 raise refused("is missing: name the column that tells the rows at the root apart", "key")
         elif self.unit is not None:
@@ -367,19 +371,22 @@ def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
     """Refuse formulas and rules of a table that name what it doesn't have, at their own place."""
     table, children = tables[name], children_of(tables, name)
     layout = layout_of(table.columns)
-    known = _below_named(tables, name)
+    known, key = _below_named(tables, name), ""
     try:
         check_layout(layout)
-        if all(set(_named(rule)) <= layout.named.keys() for rule in table.constraints):
-            check_rules(table.constraints, layout)
-        for i, rule in enumerate(table.constraints):
-            unknown = next((c for c in _named(rule) if c not in known), None)
-            if unknown is not None:
-                words = f"names '{unknown}', which is no column of {name}{nearest(unknown, known)}"
-                raise refused(words, "constraints", i)
+        for key, rules in (("constraints", table.constraints), ("at_most_one", table.at_most_one)):
+            names = known if key == "constraints" else [*layout.named]
+            for i, rule in enumerate(rules):
+                unknown = next((c for c in _named(rule) if c not in names), None)
+                if unknown is not None:
+                    words = f"names '{unknown}', which is no column of {name}{nearest(unknown, names)}"
+                    raise refused(words, key, i)
+            if all(set(_named(rule)) <= layout.named.keys() for rule in rules):
+                check_rules([f"not ({r})" if key == "at_most_one" else r for r in rules], layout)
     except PydanticCustomError as error:
         context = error.context or {}
-        raise refused(context["words"], "tables", name, *context["path"]) from None
+        path = (key if part == "constraints" else part for part in context["path"])
+        raise refused(context["words"], "tables", name, *path) from None
     for column in table.derived:
         if column in layout.named:
             raise refused("is also among columns; rename one", "tables", name, "derived", column)
@@ -442,6 +449,10 @@ def _widen(
             wide.rules.extend(_presence(names[child], there, needed=True))
         for label, least in slots_of(tables[child]):
             _widen(wide, tables, child, slot(prefix, child, label), (names[child], str(least)))
+        starts = [slot(prefix, child, label) for label, _ in slots_of(tables[child])]
+        for where in tables[child].at_most_one:
+            met = [renamed(where, {c: start + c for c in tables[child].columns}) for start in starts]
+            wide.rules.extend(f"not ({one}) or not ({other})" for one, other in combinations(met, 2))
     wide.rules.extend([renamed(rule, names) for rule in table.constraints])
 
 

@@ -54,6 +54,8 @@ _SEED = 7
 _MATCHED, _LEAST_ALIKE, _SIZES = 6, 5, 3
 """The most columns that rows are alike in, the fewest rows to choose from, and how many numbers of child rows
 are told apart beyond the least that has others."""
+_TRIES = 20
+"""Draws among rows that are alike, until no condition of at_most_one is met twice."""
 _DISTINCT = 12
 """The most values of a column that are told apart where rows that are alike are sought."""
 
@@ -75,6 +77,7 @@ class Shape:
         columns: its other columns, but for those that are computed from child rows.
         most, roles: the most rows of one parent's row, and the number of those that are told apart.
         derived: columns computed from child rows: the child table, count or any, and a condition.
+        once: conditions that at most one of the rows of one parent's row meets.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Shape:
     roles: int
     derived: Mapping[str, tuple[str, str, str]]
     children: tuple[Shape, ...]
+    once: tuple[str, ...] = ()
 
     @staticmethod
     def of(tables: Mapping[str, LinkedTable], name: str) -> Shape:
@@ -103,10 +107,11 @@ class Shape:
             *((most_of(table), roles_of(table)) if table.parent else (1, 1)),
             {c: (asked.table, asked.kind, asked.where or "") for c, asked in table.derived.items()},
             tuple(Shape.of(tables, child) for child in below),
+            table.at_most_one,
         )
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = TypeAdapter(Shape).dump_python(self, mode="json")
+        found: dict[str, Any] = TypeAdapter(Shape).dump_python(self, mode="json", exclude_defaults=True)
         return found
 
     @property
@@ -164,28 +169,57 @@ def split(wide: pa.Table, shape: Shape, layout: Layout) -> Split:
     rows = np.arange(wide.num_rows)
     none = np.zeros(wide.num_rows, np.int64)
     placed: dict[str, Placed] = {}
-    _place(wide, shape, Placed([""], none, rows, rows, none + 1), placed)
+    _place(wide, shape, Placed([""], none, rows, rows, none + 1), placed, layout)
     return Split(shape, layout, wide, placed)
 
 
-def _place(wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed]) -> None:
+def _place(wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed], layout: Layout) -> None:
     found[shape.name] = own
     for child in shape.children:
         starts = [slot(start, child.name, label) for start in own.starts for label, _ in child.slots]
         many = np.minimum(pc.fill_null(own.taken(wide, child.name), 0).to_numpy(), child.most)
-        owner = np.repeat(np.arange(len(own.row)), many)
-        number = 1 + np.arange(len(owner)) - np.repeat(np.cumsum(many) - many, many)
+        owner, number = _counted(many)
         start = own.start[owner] * len(child.slots) + np.minimum(number, len(child.slots)) - 1
         below = Placed(starts, start, own.row[owner], owner, number)
         further = np.flatnonzero(number > len(child.slots))
         if len(further):
-            below.row[further] = _Alike(wide, shape, child, own, many).rows(owner[further])
+            alike = _Alike(wide, shape, child, own, many)
+            for seed in range(_SEED, _SEED + _TRIES):
+                below.row[further] = alike.rows(owner[further], seed)
+                further = _repeating(below, wide, child, layout)
+            # Rows without one are like a row of their parent that is told apart, or else are left out.
+            for place in reversed(range(len(child.slots))):
+                below.row[further] = own.row[owner[further]]
+                below.start[further] = own.start[owner[further]] * len(child.slots) + place
+                further = _repeating(below, wide, child, layout)
+            kept = np.setdiff1d(np.arange(len(owner)), further)
+            left = np.bincount(owner[kept], minlength=len(many))
+            below = replace(below.in_order(kept), number=_counted(left)[1])
+        owner = below.owner
         if child.order:
             values = below.taken(wide, child.order)
             if not pa.types.is_dictionary(values.type) and not pa.types.is_string(values.type):
                 by = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy()
                 below = below.in_order(np.lexsort((by, owner)))
-        _place(wide, child, below, found)
+        _place(wide, child, below, found, layout)
+
+
+def _counted(many: Places) -> tuple[Places, Places]:
+    """Of so many rows for each row above, that row and the number from 1."""
+    owner = np.repeat(np.arange(len(many)), many)
+    return owner, 1 + np.arange(len(owner)) - np.repeat(np.cumsum(many) - many, many)
+
+
+def _repeating(placed: Placed, wide: pa.Table, shape: Shape, layout: Layout) -> Places:
+    """The rows that meet a condition which an earlier row of the same parent's row meets."""
+    twice, begins = np.zeros(len(placed.row), bool), np.arange(len(placed.row)) - placed.number + 1
+    here = Split(shape, layout, wide, {shape.name: placed})
+    for where in map(parse, shape.once):
+        operands = {c: here.operand(shape.name, c) for c in references(where)}
+        meets = met(value_of(where, operands, len(placed.row)))
+        before = np.append(0, np.cumsum(meets))
+        twice |= meets & (before[:-1] > before[begins])
+    return np.flatnonzero(twice)
 
 
 class _Alike:
@@ -208,9 +242,9 @@ class _Alike:
         best = sorted(known, key=lambda c: -worth[c])[:_MATCHED]
         self._by = [codes[c] for c in best if worth[c] > 0]
 
-    def rows(self, needy: Places) -> Places:
+    def rows(self, needy: Places, seed: int) -> Places:
         """For rows, int64[needy], the wide rows of rows that are alike; those of most matches first."""
-        rng, size = np.random.default_rng(_SEED), np.minimum(self._many, self._least + _SIZES)
+        rng, size = np.random.default_rng(seed), np.minimum(self._many, self._least + _SIZES)
         able = rng.permutation(np.flatnonzero(self._many >= self._least))
         found, left = np.full(len(needy), -1), np.arange(len(needy))
         for number in range(len(self._by), -2, -1):

@@ -123,6 +123,12 @@ REFUSED = [
     ("persons.columns.age", {"type": "integer", "min": 9, "max": 0}, "tables.persons.columns.age"),
     ("persons.columns", {}, "tables.persons.columns must declare at least one column"),
     ("persons.colums", {}, "tables.persons.colums is not a known key"),
+    ("households.at_most_one", ["rent > 3"], "tables.households.at_most_one is for tables with a parent"),
+    ("persons.at_most_one", ["agee > 4"], r"tables.persons.at_most_one\[0\] names 'agee'"),
+    ("persons.at_most_one", ["age > 4", "rent > 4"], r"tables.persons.at_most_one\[1\] names 'rent'"),
+    ("persons.at_most_one", ["age > 4", "age"], r"tables.persons.at_most_one\[1\]"),
+    ("persons.at_most_one", ["age >= 0"], r"tables.persons.at_most_one\[0\] is obeyed by no row"),
+    ("persons.at_most_one", ["age determines sex"], r"tables.persons.at_most_one\[0\] has"),
     ("persons.constraints", ["agee < 4"], r"tables.persons.constraints\[0\] names 'agee'"),
     ("persons.constraints", ["age <"], r"tables.persons.constraints\[0\] has the end"),
     (
@@ -239,3 +245,12 @@ def test_rows_that_are_not_there_are_expected_beside_cells_that_are_missing():
     columns = spec_of(tables).columns
     assert [float(columns[f"persons_{i}_sex"].expected["missing"]) for i in (1, 2)] == [0.98, 1]
     assert float(columns["persons_2_sex"].expected["one_value"]) == 0.6
+
+
+def test_at_most_one_is_a_rule_of_each_two_rows_that_are_told_apart():
+    tables = copy.deepcopy(dict(TABLES))
+    tables["persons"] |= {"at_most_one": ["age > 90 and sex == 'f'"]}
+    tables["persons"]["parent"] = {"table": "households", "key": "house", "max_children": 6, "roles": 2}
+    met = [f"not (persons_{i}_age > 90 and persons_{i}_sex == 'f')" for i in ("1", "2", "other")]
+    pairs = {f"{met[0]} or {met[1]}", f"{met[0]} or {met[2]}", f"{met[1]} or {met[2]}"}
+    assert {rule for rule in spec_of(tables).constraints if rule.startswith("not (")} == pairs

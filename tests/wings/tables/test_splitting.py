@@ -34,6 +34,56 @@ def tables_of(wide: pa.Table, tables=TABLES) -> dict[str, pd.DataFrame]:
     return {name: table.to_pandas() for name, table in found.items()}
 
 
+def of_few_roles(once: list[str], most: int = 8) -> dict[str, object]:
+    parent = {"table": "households", "key": "house", "max_children": most, "roles": 2}
+    return two(persons={**TABLES["persons"], "parent": parent, "at_most_one": once})
+
+
+@pytest.mark.parametrize("once", [["age >= 70"], ["sex == 'f'"], ["age < 60", "sex == 'm'"]])
+def test_a_condition_is_met_by_one_row_of_a_parent_at_most(once):
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 9, 400)
+    house = np.repeat(np.arange(400), sizes)
+    number = np.arange(len(house)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
+    # The head is old, and anywhere; the conditions are about her alone.
+    head = number == np.repeat(rng.integers(1, sizes + 1), sizes)
+    age = np.where(head, rng.integers(70, 99, len(house)), rng.integers(60, 70, len(house)))
+    young = head & (rng.random(len(house)) < 0.3)
+    age = np.where(young & (once[0] == "age < 60"), 20, age)
+    sex = np.where(head, "f", "m") if len(once) == 1 else np.where(head, "m", "f")
+    persons = pd.DataFrame({"house": house, "number": number, "age": age, "sex": sex}).astype(str)
+    homes = pd.DataFrame({"house": range(400), "region": "N", "rent": 1}).astype(str)
+    given = {"households": homes, "persons": persons}
+    made = {}
+    for asked in ([], once):
+        tables = of_few_roles(asked)
+        found = tables_of(typed_rows(given, tables), tables)
+        assert len(found["persons"]) == len(persons)
+        made[len(asked)] = found["persons"]
+    meets = [eval_of(made[n], once[0]).groupby(made[n].house).sum() for n in (0, len(once))]
+    assert meets[0].max() > 1 and meets[1].max() == 1
+    for where in once[1:]:
+        assert eval_of(made[len(once)], where).groupby(made[len(once)].house).sum().max() == 1
+    # Its share stays that of the real rows, but for what repeats.
+    real, kept = (eval_of(rows.astype({"age": int}), once[0]).mean() for rows in (persons, made[len(once)]))
+    assert abs(real - kept) < 0.05
+
+
+def eval_of(rows: pd.DataFrame, where: str) -> pd.Series:
+    return rows.astype({"age": int}).eval(where)
+
+
+def test_rows_that_nothing_else_replaces_are_left_out():
+    persons = pd.DataFrame({"house": "1", "number": [1, 2, 3, 4], "age": [5, 6, 80, 81], "sex": "f"})
+    given = {
+        "households": pd.DataFrame({"house": ["1"], "region": ["N"], "rent": ["1"]}),
+        "persons": persons.astype(str),
+    }
+    tables = of_few_roles(["age == 5", "age == 6", "age >= 80"])
+    found = tables_of(typed_rows(given, tables), tables)["persons"]
+    assert sorted(found.age)[:2] == [5, 6] and len(found) == 3
+
+
 def sorted_rows(frame: pd.DataFrame) -> list[tuple]:
     return sorted(map(tuple, frame.fillna("").astype(str).to_numpy()))
 
@@ -136,3 +186,11 @@ def test_children_with_an_order_of_their_own_stay_in_it():
     tables["persons"] = {**tables["persons"], "order_by": "age"}
     _, persons = tables_of(typed_rows(frames(300), tables), tables).values()
     assert (persons.groupby("house").age.diff().dropna() >= 0).all()
+
+
+def test_a_bundle_states_what_one_row_alone_meets_only_where_it_is_asked_for():
+    spec = spec_of(of_few_roles(["age >= 70"]))
+    shape = Shape.of(spec.tables, "households")
+    stated = shape.to_json()
+    assert "once" not in stated and stated["children"][0]["once"] == ["age >= 70"]
+    assert TypeAdapter(Shape).validate_python(json.loads(json.dumps(stated))) == shape

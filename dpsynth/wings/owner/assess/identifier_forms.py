@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
 FEWEST = 20
@@ -252,50 +253,12 @@ def _is_free_text(texts: Sequence[str], different: int) -> bool:
     return sum(words) >= _WORDS_OF_A_TEXT * len(texts) and min(long, spaced) >= _SPACED * len(texts)
 
 
-_LISTED = """
-aaron abdul adam adrian ahmed aisha alan albert alejandro alexander alexandra alfred alice ali alison amanda
-amina amy ana andrea andreas andrew angela angelika anita anja ann anna anne annette annika anthony anton
-antonio ashley astrid barbara beate ben benjamin bernd bernhard beth betty bianca birgit björn bob brandon
-brenda brian brigitte bruno carl carla carlos carmen carol caroline catherine cem charles chloe chris
-christian christina christine christopher claire clara claudia clemens cristina daniel daniela dave david
-deborah denise dennis diana diego dieter dirk dmitri dominik donald donna doris dorothy edith eduard edward
-elena elif elisabeth elizabeth ella elke emily emil emma eric erik erika ernst esther eva evelyn fatima
-felix fernando finn florian francesca francesco francisco frank franz frederik friedrich fritz gabriel
-gabriele gary george georg gerard gerd gerhard gertrud giovanni gisela giulia gloria grace graham greta
-guido günter gudrun hanna hannah hannes hans harald harry hasan heather heidi heike heiko heinz helen helena
-helga helmut henrik henry herbert hermann hiroshi horst hugo hussein ibrahim ida ilse inge ingrid ines irene
-iris isabel isabella ivan jack jackie jacob jakob james jan jana jane janet janine jason javier jean jeff
-jeffrey jennifer jens jessica jim joan joanna joe johan johann johanna johannes john jonas jonathan jorge
-jose josef joseph josé joshua juan judith julia julian julie jun jürgen justin jutta karen karim karin karl
-karla katharina kate katherine kathleen kathrin katja katrin kelly ken kenneth kerstin kevin kim klara klaus
-konrad kristin kurt lara larry lars laura lea lena leo leon leonie liam lina linda lisa lorenzo lothar louis
-louise luca lucas lucia lucy luis luisa lukas lydia magdalena maja manfred manuel manuela marc marcel marco
-marcus margaret margarete maria marie marina mario marion mark marko markus marlene marta martha martin
-martina mary mateo matteo matthew matthias max maximilian mehmet melanie mia michael michaela michel
-michelle miguel mike mila miriam mohamed mohammed monika moritz muhammad mustafa nadine nancy natalia
-natalie nathan nicholas nick nicola nicole niklas nils nina noah nora norbert oliver olga olivia omar oscar
-otto pablo pamela pascal patricia patrick paul paula paulina pavel pedro peter petra philip philipp pierre
-rachel rafael ralf ralph ramon raymond rebecca regina reinhard renate ricardo richard rita robert roberto
-robin roger roland rolf roman rosa rosemarie rudolf ruth ryan sabine sabrina sally salma sam samuel sandra
-sara sarah sascha scott sean sebastian sergio sharon silke silvia simon simone sofia sofie sonja sophia
-sophie stefan stefanie stephan stephanie stephen steven susan susanne sven svenja sylvia tamara tanja
-tatjana teresa theo theresa thomas thorsten tim timothy tina tobias tom tomas toni torsten ulrich ulrike
-ursula ute uwe valentin valentina vanessa vera verena veronika victor victoria viktor vincent virginie
-vladimir volker walter waltraud wei wendy werner wilhelm william winfried wolfgang xavier yan yasmin yusuf
-yuki yvonne zoe smith jones williams taylor davies evans wilson johnson roberts walker wright thompson
-robinson hughes edwards green harris clarke wood turner moore cooper harrison ward anderson garcia rodriguez
-martinez hernandez lopez gonzalez perez sanchez ramirez torres flores rivera gomez diaz nguyen tran pham
-singh kumar sharma patel khan müller mueller schmidt schneider fischer weber meyer wagner becker schulz
-hoffmann schäfer koch bauer richter klein wolf schröder neumann schwarz zimmermann braun krüger hofmann
-hartmann lange schmitt krause meier lehmann dubois durand moreau lefebvre leroy roux fournier rossi russo
-ferrari esposito bianchi romano colombo silva santos oliveira pereira costa jansen visser smit bakker
-dijkstra hansen johansen olsen larsen andersen nielsen jensen johansson andersson karlsson nilsson kowalski
-nowak wiśniewski kaya yilmaz demir chen wang zhang liu yang huang tanaka suzuki sato watanabe yamamoto lee
-park choi ivanov petrov sidorov brown miller davis jackson white lewis allen young king hill baker nelson
-carter mitchell campbell phillips parker collins stewart morris rogers reed cook morgan bell murphy bailey
-howard cox peterson gray
-"""
-_COMMON = frozenset(_LISTED.split())
+def _words(kind: str) -> frozenset[str]:
+    lines = Path(__file__).with_name("words.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(word for line in lines if line.startswith(f"{kind}: ") for word in line.split()[1:])
+
+
+_COMMON = _words("names")
 """Common given names, then surnames, of many countries, in lower case."""
 
 
@@ -316,50 +279,7 @@ _PARTS: dict[str, tuple[int, int]] = {
 _WEEKDAYS = {"weekday", "wday", "dow"}
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_PERSONS = _words(
-    """
-    person persons patient patients subject participant respondent insured idcode client customer member user
-    visitor taxpayer citizen resident passenger student pupil employee ssn mrn nhs bsn dni pid uid email mail
-    patienten kunde kunden versicherter versicherten mitglied mitglieder teilnehmer klient klienten nutzer
-    mitarbeiter schüler studierende paciente cliente klant
-    """
-)
-
-
-_HOUSEHOLDS = _words("household households hh hhid family familie haushalt haushalts dwelling foyer")
-
-
-_ACCOUNTS = _words("account accounts acct card policy konto karte karten police contract vertrag")
-
-
-_NUMBERS = _words("id ids nr no num number nummer key ref code hash token")
-
-
-_EVENTS = _words(
-    """
-    visit event order claim case encounter stay trip transaction booking invoice row record besuch fall
-    auftrag rechnung buchung
-    """
-)
-
-
-_THINGS = _words(
-    """
-    zip zipcode postcode postal post plz city town county state country region district street place location
-    area tract block nation ort stadt land kreis ward department dept hospital clinic site centre center store
-    shop branch school station unit bed room product products item article artikel produkt sku ean gtin isbn
-    goods drug drugs medication ndc atc icd diag diagnosis diagnose procedure cpt hcpcs loinc code category
-    class type group kind status grade date day month year time hour minute second datum tag monat jahr zeit
-    amount price cost total sum balance income salary wage rate fee betrag preis kosten gehalt umsatz distance
-    weight height length duration age count size flight plane tailnum aircraft vehicle route line carrier
-    brand model job occupation profession industry language
-    """
-)
-
+_NUMBERS = _words("numbers")
 
 Whose = Literal["person", "household", "account", "number", "event", "thing"]
 """Owners of values that a column's name tells."""
@@ -420,11 +340,11 @@ def named_whose(name: str) -> Whose | None:
 
 
 _OWNERS: tuple[tuple[Whose, frozenset[str]], ...] = (
-    ("thing", _THINGS),
-    ("household", _HOUSEHOLDS),
-    ("person", _PERSONS),
-    ("account", _ACCOUNTS),
-    ("event", _EVENTS),
+    ("thing", _words("things")),
+    ("household", _words("households")),
+    ("person", _words("persons")),
+    ("account", _words("accounts")),
+    ("event", _words("events")),
 )
 
 

@@ -5,14 +5,17 @@ Invariant: no existing file is changed.
 
 from __future__ import annotations
 
-import csv
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpsynth.errors import ConfigError, DpsynthError, SourceError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _RANDHIE = Path("datasets", "randhie", "src", "randhie.csv")
 """Path of the examples' table in the statsmodels package."""
@@ -97,35 +100,31 @@ def _copied(source: Path, target: Path) -> bool:
 
 def _with_visits(source: Path, target: Path) -> None:
     """Copy the table with a made-up column ``visited``: each person has a day of the year, in every year."""
-    with source.open(newline="") as old, target.open("w", newline="") as new:
-        rows = csv.DictReader(old)
-        writer = csv.DictWriter(new, [*(rows.fieldnames or ()), "visited"])
-        writer.writeheader()
-        for row in rows:
-            person, year = int(row["zper"]), _FIRST_YEAR - 1 + int(row["year"])
-            visited = f"{year}-{1 + person % 12:02}-{1 + person // 12 % 28:02}"
-            writer.writerow(row | {"visited": visited})
+    rows = _read(source)
+    year, person = _FIRST_YEAR - 1 + rows.year.astype(int), rows.zper.astype(int)
+    days = (f"{y}-{1 + p % 12:02}-{1 + p // 12 % 28:02}" for y, p in zip(year, person, strict=True))
+    _write(rows.assign(visited=[*days]), target)
 
 
 def _persons(source: Path, target: Path) -> None:
     """Copy the first row of each person, without what tells of a year."""
-    with source.open(newline="") as old:
-        rows = {row["zper"]: row for row in reversed([*csv.DictReader(old)])}
-    columns = [c for c in next(iter(rows.values())) if c not in _OF_A_YEAR]
-    _write(target, columns, sorted(rows.values(), key=lambda row: int(row["zper"])))
+    rows = _read(source).drop_duplicates("zper").drop(columns=[*_OF_A_YEAR])
+    _write(rows.sort_values("zper", key=lambda person: person.astype(int)), target)
 
 
 def _years(source: Path, target: Path) -> None:
     """Copy what tells of a year, and whose it is."""
-    with source.open(newline="") as old:
-        _write(target, ["zper", *_OF_A_YEAR], csv.DictReader(old))
+    _write(_read(source)[["zper", *_OF_A_YEAR]], target)
 
 
-def _write(target: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
-    with target.open("w", newline="") as new:
-        writer = csv.DictWriter(new, columns, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
+def _read(source: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_csv(source, dtype=str, keep_default_na=False)
+
+
+def _write(rows: pd.DataFrame, target: Path) -> None:
+    rows.to_csv(target, index=False, lineterminator="\r\n")
 
 
 _WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
