@@ -22,6 +22,8 @@ from dpsynth.wings.local.collecting import contract_for as contract_of_spec
 from dpsynth.wings.local.forecast import expected_variances, local_forecast
 from dpsynth.wings.local.reporting import Memory, reports_of
 from dpsynth.wings.local.reports import write_reports
+from dpsynth.wings.proof.exports import Cube, codebook
+from tests.bundle.recipient.test_archives import read, structure_of
 from tests.cli.here import Command
 from tests.wings.local.collections import Codes, contract_for, respondents, spec_of, texts_of, truth_of
 
@@ -71,6 +73,15 @@ def test_the_manifest_says_local(released: tuple[Release, Codes, Path]) -> None:
     assert "trusts" in shuffled["assumption"]
     assert any("respondents randomised" in sentence for sentence in manifest["guarantee"]["in_words"])
     assert "private table" not in " ".join(manifest["guarantee"]["in_words"][1:] + manifest["not_protected"])
+
+
+def test_a_collection_goes_to_an_archive_and_to_an_office(released: tuple[Release, Codes, Path]) -> None:
+    shown = open_bundle(released[0].folder).shown
+    notes = read(codebook(shown, None)).iter("{ddi:codebook:2_5}notes")
+    told = {note.get("type"): note.text for note in notes if note.get("type")}
+    assert told["urn:dpsynth:terms:model"] == shown.manifest.trust == "local, ε per respondent"
+    assert len(structure_of(Cube(shown, "S").structure()).get_data_structure_definitions()) == 1
+    assert Cube(shown, "S").figures().count("\n") > 10
 
 
 def test_the_ledger_has_an_entry_and_no_charge(released: tuple[Release, Codes, Path]) -> None:
