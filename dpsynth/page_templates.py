@@ -6,14 +6,30 @@ Invariant: a value is text. It is escaped in HTML and XML, and an undefined name
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from secrets import token_hex
 
+import jinja2
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from jinja2.ext import Extension
+
+from dpsynth import __version__
 
 PARAGRAPH = token_hex(16)
 """The end of a paragraph while a text is filled; no value can hold it."""
+
+
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates, kept where Python keeps the compiled modules, and written if those are."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
 
 
 class _Texts(Extension):
@@ -27,7 +43,7 @@ class _Texts(Extension):
             return source
         lines = [line.strip() for line in source.split("\n")]
         tags = re.compile(r"(\{[%#]((?![%#]\}).)*[%#]\}\s*)+")
-        return "".join(PARAGRAPH if not x else x if tags.fullmatch(x) else f"{x} " for x in lines)
+        return "".join("{{ paragraph }}" if not x else x if tags.fullmatch(x) else f"{x} " for x in lines)
 
 
 def paragraphs(text: Template, block: str, facts: Mapping[str, object]) -> tuple[str, ...]:
@@ -43,8 +59,11 @@ def environment(room: str = "bundle") -> Environment:
         room: the path of its folder below ``dpsynth``, such as "wings/owner".
     """
     rooms = dict.fromkeys((room, "bundle"))
-    return Environment(
+    pages = Environment(
         extensions=[_Texts],
+        bytecode_cache=_Compiled(
+            str(Path(__file__).with_name("__pycache__")), f"%s.{__version__}.jinja-{jinja2.__version__}"
+        ),
         loader=ChoiceLoader([PackageLoader("dpsynth", f"{room}/templates") for room in rooms]),
         autoescape=select_autoescape(["html", "html.j2", "xml.j2"]),
         undefined=StrictUndefined,
@@ -52,3 +71,5 @@ def environment(room: str = "bundle") -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    pages.globals["paragraph"] = PARAGRAPH
+    return pages

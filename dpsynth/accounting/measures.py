@@ -253,12 +253,12 @@ def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Fraction:
             return Fraction(0)
         # Phi(-x) <= exp(-x^2/2), so the root is not above this x.
         x = (-2 * allowed).sqrt().next_plus()
+        found = _delta(x, mu)
         while True:
-            found = _delta(x, mu)
             lower = x + (found.ln() - allowed) * found / (mu * density(x) * mills_ratio(x + mu))
-            if x - lower <= _NEAR_ENOUGH * abs(x) or _delta(lower, mu).ln() > allowed:
+            if x - lower <= _NEAR_ENOUGH * abs(x) or (below := _delta(lower, mu)).ln() > allowed:
                 break
-            x = lower
+            x, found = lower, below
         epsilon = mu * x + mu * mu / 2
         return max(Fraction(0), Fraction(epsilon + _MARGIN * (abs(mu * x) + mu * mu)))
 

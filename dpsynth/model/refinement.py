@@ -64,8 +64,8 @@ class Effort:
         passes: the work of trying every row in every column so many times.
         batches: number of batches into which all rows are divided, of ``least`` to ``most`` rows each.
         laps: number of parts of the work of a pass.
-        enough: the refinement ends after a lap that lowers L by less than this part of L and of the error
-            that the targets have themselves; 0 for no early end.
+        enough: the refinement ends after a lap that lowers L by less than this part of the error that the
+            targets have themselves; 0 for no early end.
         scores: number of scores computed, as far as one lap does with it: a value of a column has one in each
             row and target, and a row and target are as much work as 10 more.
     """
@@ -75,7 +75,7 @@ class Effort:
     least: int = 64
     most: int = 4096
     laps: int = 20
-    enough: float = 0.002
+    enough: float = 0.01
     scores: float = 1.8e10
 
 
@@ -114,7 +114,6 @@ def refined(
     if not rows or not moving or not effort.passes:
         return dict(codes)
     table = _Table.of(domain, codes, wanted, zeros or {})
-    loss, error = table.loss, table.error
     places = np.array([domain.columns.index(c) for c in moving], dtype=np.int64)
     size = min(max(effort.least, -(-rows // effort.batches)), effort.most)
     batches = _batches(rows, size, rng)
@@ -127,8 +126,7 @@ def refined(
             lowered, work = table.refine(next(batches), places, rng)
             fall, done = fall + lowered, done + work
         tell(1)
-        loss -= fall
-        if fall < effort.enough * (loss + error):
+        if fall < effort.enough * table.error:
             break
     return table.rows(domain, codes)
 
@@ -230,7 +228,7 @@ class _Table:
         starts: the first place of each column's residuals, and the end.
         own: the cells of each column's own residuals; places there count rows of residuals.
         echoes: the cells in other columns' residuals that change when a column does.
-        loss, error: L at the start, and L for counts as wrong as the targets are.
+        error: L for counts as wrong as the targets are.
         shares: float64[columns], the part of the rows that should move that is tried next.
         work: int64[columns], the scores of a row.
         yields: float64[columns], by how much L fell of late for the work on each column; infinity before.
@@ -242,7 +240,6 @@ class _Table:
     starts: tuple[int, ...]
     own: tuple[_Cells, ...]
     echoes: tuple[_Cells, ...]
-    loss: float
     error: float
     shares: Array
     work: Places
@@ -261,21 +258,20 @@ class _Table:
             whole[i] = codes[c]
         heaviest = max(t.weight for t in wanted)
         tables: list[tuple[tuple[int, ...], Array, float]] = []
-        loss = error = 0.0
+        error = 0.0
         counts = counts_of(domain, dict(zip(columns, whole, strict=False)), wanted)
         for target in wanted:
             weight = float(max(1, round(target.weight / heaviest * _HEAVIEST)))
             members, residuals = residuals_of(domain, target, counts[target.clique], weight)
             tables.append((members, residuals, weight))
-            own = float(np.square(residuals).sum()) / (weight * UNIT**2)
-            loss += own
             # A target without a known error is that of a draw's own model: its draw tells the scale.
+            own = float(np.square(residuals).sum()) / (weight * UNIT**2)
             error += own if target.variance is None else weight * target.variance * residuals.size
             residuals += weight * np.where(target.counts > 0, 0.0, round(UNIT * target.below))
         for clique, closed in zeros.items():
             if len(clique) <= _WIDEST_CLOSED:
                 tables.append((tuple(place[c] for c in clique), np.where(closed, _FORBIDDEN, 0.0), 0.0))
-        return cls._laid_out(np.ascontiguousarray(whole.T), domain.shape(columns), tables, loss, error)
+        return cls._laid_out(np.ascontiguousarray(whole.T), domain.shape(columns), tables, error)
 
     @classmethod
     def _laid_out(
@@ -283,7 +279,6 @@ class _Table:
         codes: NDArray[np.integer],
         sizes: tuple[int, ...],
         tables: Sequence[tuple[tuple[int, ...], Array, float]],
-        loss: float,
         error: float,
     ) -> _Table:
         none, starts, parts = len(sizes), [0], []
@@ -313,7 +308,7 @@ class _Table:
         shares = np.full(len(sizes), _FIRST_SHARE)
         work = np.array([(size + _CALL) * cells.begin.size for size, cells in zip(sizes, mine, strict=True)])
         yields = np.full(len(sizes), np.inf)
-        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, loss, error, shares, work, yields)
+        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, error, shares, work, yields)
 
     def rows(self, domain: Domain, before: Mapping[str, Codes]) -> dict[str, Codes]:
         found = {c: self.codes[:, i] for i, c in enumerate(domain.columns)}

@@ -44,7 +44,7 @@ def test_an_independent_table_comes_near_to_the_pairs_of_another_one():
     wanted, start = rows_of(rng, 3000), rows_of(rng, 3000)
     start = {c: rng.permutation(v) for c, v in start.items()}
     targets = all_pairs(wanted)
-    found = refined(DOMAIN, start, targets, np.random.default_rng(2), effort=Effort(passes=4))
+    found = refined(DOMAIN, start, targets, np.random.default_rng(2), effort=Effort(passes=4, enough=0.002))
     assert loss(found, targets) < loss(start, targets) / 1000
     assert [len(v) for v in found.values()] == [3000] * 4
 
