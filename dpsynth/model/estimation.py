@@ -311,7 +311,7 @@ class FitOptions:
             matters, unless the tolerance needs more digits.
     """
 
-    tolerance: float = 3e-3
+    tolerance: float = 3e-2
     max_iterations: int = 1000
     precision: str | None = None
     progress: Callable[[int], None] = lambda _: None

@@ -174,7 +174,7 @@ by the measure's error power."""
 TOLD = Fraction(1, 2)
 """The part of it for noisy distances, if there are choices too."""
 
-ROUGH = 1e-2
+ROUGH = 1e-1
 """Tolerance of the tree's fit before further rounds."""
 
 _LEAST_ERROR = 1e-6

@@ -56,7 +56,7 @@ class Problem:
         self,
         answers: Iterable[Observation | None],
         start: Fit,
-        tolerance: float = 3e-3,
+        tolerance: float = FitOptions.tolerance,
         prior_rows: float = 0.0,
     ) -> Fit:
         """The fit of all answers so far, without lost ones, started at another fit."""

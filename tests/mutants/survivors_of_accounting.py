@@ -30,7 +30,11 @@ ONE_BY_ONE: dict[tuple[str, str, int], str] = {
     ("gdp_epsilon", "2 -> 3", 2): START,
     ("gdp_epsilon", "x - lower <= _NEAR_ENOUGH * abs(x) -> x - lower < _NEAR_ENOUGH * abs(x)", 0): STEPS,
     ("gdp_epsilon", "_NEAR_ENOUGH * abs(x) -> _NEAR_ENOUGH / abs(x)", 0): STEPS,
-    ("gdp_epsilon", "(below := _delta(lower, mu)).ln() > allowed -> (below := _delta(lower, mu)).ln() >= allowed", 0): TIE,
+    (
+        "gdp_epsilon",
+        "(below := _delta(lower, mu)).ln() > allowed -> (below := _delta(lower, mu)).ln() >= allowed",
+        0,
+    ): TIE,
     ("gdp_budget", "2 -> 3", 0): START,
     ("gdp_budget", "1 -> 2", 0): START,
     ("gdp_budget", "abs(step) > _NEAR_ENOUGH * mu -> abs(step) >= _NEAR_ENOUGH * mu", 0): STEPS,
