@@ -17,8 +17,6 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Te
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from jinja2.ext import Extension
 
-from dpsynth import __version__
-
 PARAGRAPH = token_hex(16)
 """The end of a paragraph while a text is filled; no value can hold it."""
 
@@ -62,8 +60,10 @@ def environment(room: str = "bundle") -> Environment:
     pages = Environment(
         extensions=[_Texts],
         bytecode_cache=_Compiled(
-            str(Path(__file__).with_name("__pycache__")), f"%s.{__version__}.jinja-{jinja2.__version__}"
+            str(Path(__file__).with_name("__pycache__")), f"%s.jinja-{jinja2.__version__}"
         ),
+        # Without: what is compiled holds nothing that filters made.
+        optimized=False,
         loader=ChoiceLoader([PackageLoader("dpsynth", f"{room}/templates") for room in rooms]),
         autoescape=select_autoescape(["html", "html.j2", "xml.j2"]),
         undefined=StrictUndefined,

@@ -27,7 +27,7 @@ from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.denoising import denoised_answers, posteriors
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array, Floats, one_thread, sum_to
-from dpsynth.model.junction_tree import JunctionTree, Zeros, coarsened, junction_tree
+from dpsynth.model.junction_tree import JunctionTree, Zeros, junction_tree
 from dpsynth.model.least_squares import Consistency, Target, one_way_logarithms, targets
 from dpsynth.model.markov_random_field import MarkovRandomField
 
@@ -132,6 +132,9 @@ _ENOUGH = 1e-9
 _MOST_STEPS = 20
 """Newton steps for one t; where they do not suffice, the next t is nearer."""
 
+_MOST_STEPS_AGAIN = 4 * _MOST_STEPS
+"""Newton steps for the first t of a fit that goes on from one of the same cliques, which is near."""
+
 
 class DualPath:
     """Newton's method on the dual at one t after another.
@@ -176,16 +179,16 @@ class DualPath:
         """Distance of the penalised loss from its least value: the gap of Fenchel and Young."""
         return 0.5 * float((self.slope * self.slope / self._likelihood.variances).sum())
 
-    def solve(self, end: float, tolerance: float) -> None:
-        """Solve for one t after another, to ``end`` or as far as that pays.
+    def solve(self, end: float, tolerance: float, steps: int = _MOST_STEPS) -> None:
+        """Solve for one t after another, to ``end`` or as far as that pays; ``steps`` for the first at most.
 
         The path ends where doubling t lowers the loss by less than ``tolerance`` of it, and of its fall since
         the centre.
         """
-        share, growth = max(0.1 * tolerance, 1e-13), _GROWTH
+        share, growth = max(0.3 * tolerance, 1e-13), _GROWTH
         solved: list[tuple[float, Array, float]] = []
         while not self.exhausted:
-            if self._converge(share):
+            if self._converge(share, steps):
                 solved.append((self.path, self.multipliers, self.loss))
                 gain = solved[-2][2] - self.loss if len(solved) > 1 else inf
                 # With much noise the loss hardly moves; then its fall so far is the scale.
@@ -197,6 +200,7 @@ class DualPath:
                 growth **= 0.5
             else:
                 break
+            steps = _MOST_STEPS
             if not solved:
                 self.start(self.path / 4, np.zeros_like(self.multipliers))
                 continue
@@ -211,8 +215,8 @@ class DualPath:
         if solved and solved[-1][2] < self.loss:
             self.start(*solved[-1][:2])
 
-    def _converge(self, share: float) -> bool:
-        for _ in range(_MOST_STEPS):
+    def _converge(self, share: float, steps: int) -> bool:
+        for _ in range(steps):
             if self.distance <= max(share * self.loss, _ENOUGH):
                 return True
             if self.exhausted or not self._step():
@@ -263,9 +267,6 @@ class DualPath:
         return found
 
 
-_ALLOWANCE = 1 << 9
-"""Cells that may be added to a pass over the tree for each clique that this saves."""
-
 _LARGE = 1 << 20
 """Cells of a junction tree from which single precision pays."""
 
@@ -311,7 +312,7 @@ class FitOptions:
             matters, unless the tolerance needs more digits.
     """
 
-    tolerance: float = 3e-2
+    tolerance: float = 1e-2
     max_iterations: int = 1000
     precision: str | None = None
     progress: Callable[[int], None] = lambda _: None
@@ -357,16 +358,16 @@ def estimate(
         centre[order] = centre.get(order, 0.0) + excluded
     end = rows / prior_rows if prior_rows > 0 else inf
     first = min(_FIRST, end)
+    new = start is None or any(t.clique not in start.multipliers for t in found)
     if start is not None:
-        new = any(t.clique not in start.multipliers for t in found)
         first = max(first, min(start.path, end, _AGAIN if new else inf))
     with one_thread():
-        likelihood = Likelihood(coarsened(tree, _ALLOWANCE), found, centre, rows, options.dtype(tree.cells))
+        likelihood = Likelihood(tree, found, centre, rows, options.dtype(tree.cells))
         search = DualPath(likelihood, options.max_iterations, options.progress)
         search.start_at_centre(first)
         if start is not None:
             search.start(first, _initial_multipliers(likelihood, start, first))
-        search.solve(end, options.tolerance)
+        search.solve(end, options.tolerance, _MOST_STEPS if new else _MOST_STEPS_AGAIN)
         beliefs = likelihood.propagation.beliefs(tree.cliques, rows)
     kept = dict(zip((t.clique for t in found), likelihood.split(search.multipliers), strict=True))
     model = MarkovRandomField(tree, beliefs, rows)

@@ -9,11 +9,9 @@ hold a column form a connected part of it (running intersection).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heapify, heappop, heappush
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +53,21 @@ class JunctionTree:
             linked[other].add(one)
         cliques = [tuple(domain.columns[c] for c in clique) for clique in places]
         largest_first = sorted(range(len(masks)), key=lambda i: (-domain.cells(cliques[i]), places[i]))
-        return _walked(domain, cliques, linked, largest_first, places.__getitem__)
+        walked: list[Clique] = []
+        edges: list[Edge] = []
+        met: set[int] = set()
+        for root in largest_first:
+            waiting = [(root, 0)] if root not in met else []
+            while waiting:
+                at, parent = waiting.pop()
+                met.add(at)
+                place = len(walked)
+                walked.append(cliques[at])
+                if place:
+                    edges.append(Edge(place, parent, tuple(c for c in cliques[at] if c in walked[parent])))
+                ahead = sorted(linked[at] - met, key=places.__getitem__, reverse=True)
+                waiting += [(i, place) for i in ahead]
+        return cls(domain, tuple(walked), tuple(edges))
 
     @property
     def cells(self) -> int:
@@ -89,66 +101,6 @@ def junction_tree(domain: Domain, cliques: Iterable[Clique]) -> JunctionTree:
     allocated.
     """
     return JunctionTree.of(Triangulation.of(domain, cliques))
-
-
-def coarsened(tree: JunctionTree, allowance: int) -> JunctionTree:
-    """The tree after neighbouring cliques were joined that add at most ``allowance`` cells each.
-
-    A pass over a clique costs some array operations at any size. If a joint clique has few cells more than
-    its two parts, one pass over it is faster. The distribution is the same; the root is the clique that holds
-    the old one.
-    """
-    joined = [set(c) for c in tree.cliques]
-    cells = tree.domain.cells
-    linked: list[set[int]] = [set() for _ in joined]
-    for edge in tree.edges:
-        linked[edge.child].add(edge.parent)
-        linked[edge.parent].add(edge.child)
-
-    def grown(a: int, b: int) -> int:
-        return cells(joined[a] | joined[b]) - cells(joined[a]) - cells(joined[b])
-
-    waiting = [(grown(e.child, e.parent), e.parent, e.child) for e in tree.edges]
-    heapify(waiting)
-    gone: set[int] = set()
-    while waiting and waiting[0][0] <= allowance:
-        growth, a, b = heappop(waiting)
-        if a in gone or b in gone or growth != grown(a, b):
-            continue
-        joined[a] |= joined[b]
-        gone.add(b)
-        linked[a] = (linked[a] | linked[b]) - {a, b}
-        for other in linked[a]:
-            linked[other].discard(b)
-            linked[other].add(a)
-            heappush(waiting, (grown(a, other), min(a, other), max(a, other)))
-    root = next(i for i in range(len(joined)) if i not in gone and set(tree.cliques[0]) <= joined[i])
-    cliques = [tree.domain.canonical(clique) for clique in joined]
-    return _walked(tree.domain, cliques, linked, [root], lambda i: i)
-
-
-def _walked(
-    domain: Domain,
-    cliques: Sequence[Clique],
-    linked: Sequence[set[int]],
-    roots: Iterable[int],
-    rank: Callable[[int], Any],
-) -> JunctionTree:
-    walked: list[Clique] = []
-    edges: list[Edge] = []
-    met: set[int] = set()
-    for root in roots:
-        waiting = [(root, 0)] if root not in met else []
-        while waiting:
-            at, parent = waiting.pop()
-            met.add(at)
-            place = len(walked)
-            walked.append(cliques[at])
-            if place:
-                edges.append(Edge(place, parent, tuple(c for c in cliques[at] if c in walked[parent])))
-            ahead = sorted(linked[at] - met, key=rank, reverse=True)
-            waiting += [(i, place) for i in ahead]
-    return JunctionTree(domain, tuple(walked), tuple(edges))
 
 
 Zeros = Mapping[Clique, NDArray[np.bool_]]
