@@ -127,7 +127,6 @@ IDEAS = {
         "later rounds only where pairs are known to pay",
         ((auto, "pairs_would_tell", lambda *_: False),),
     ),
-    "tree again": Idea("a clique of the tree counts like others", ((second_round, "TREE_COUNTS", 1.0),)),
     "triples": Idea("pairs alone beside the tree", ((second_round, "_triples", lambda *_: []),)),
     "small triples": Idea("none of small columns is asked about", ((second_round, "SMALL_OF", 0),)),
     "denoising": Idea(

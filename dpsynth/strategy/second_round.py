@@ -49,9 +49,6 @@ LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
 """Bounds on the tree's share of the budget."""
 TELLING = 12
 """Noisy distances are informative if the rows are at least this many times their error."""
-TREE_COUNTS = 3.0
-"""Factor on the weight of the tree's cliques when measured again: each improves all pairs related through
-it."""
 NOTHING = 1 / 1000
 """Cliques with less than this part of an even share are not measured: their noise would exceed all rows."""
 TRIPLES = Fraction(3, 10)
@@ -205,7 +202,7 @@ def _of_tree(
     problem: Problem, selection: Selection, costs: Sequence[float], weights: Mapping[Clique, float]
 ) -> _Known:
     return {
-        c: (cost, TREE_COUNTS * problem.domain.cells(c) * _mean_weight(c, weights))
+        c: (cost, problem.domain.cells(c) * _mean_weight(c, weights))
         for c, cost in zip(selection.cliques, costs, strict=True)
     }
 
