@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
@@ -48,6 +48,7 @@ from dpsynth.statistics.grouped_counts import (
 )
 from dpsynth.statistics.sampled_estimates import of_all_rows
 from dpsynth.statistics.sources import MeasuredFigures
+from dpsynth.wing import Point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,27 +111,32 @@ def question_in(text: str, layout: Layout) -> Question:
     if len(text) > LONGEST:
         raise QuestionRefused(f"The question is longer than {LONGEST:,} characters.")
     try:
-        reader = Reader(text)
-        measured = _with_parts(reader.factor(), layout)
-        by: list[str] = []
-        if reader.step("by"):
-            by.append(reader.column())
-            while reader.step(","):
-                by.append(reader.column())
-        where = reader.formula() if reader.step("where") else None
-        reader.end()
+        measured, by, where = parts_in(text)
     except ValueError as error:
         raise QuestionRefused(f"The question {error}. {_ADVICE}") from None
     columns = layout.modelled
     for name in by:
         _known(name, columns, "by")
-    if len(set(by)) < len(by):
-        raise QuestionRefused("The question names a column twice after by; name each once.")
-    found = _measured(text, measured, layout, columns)
+    found = _measured(text, _with_parts(measured, layout), layout, columns)
     condition = None if where is None else checked_condition(where, layout)
     if found.measure == "share" and found.part is None and not by:
         raise QuestionRefused("share needs groups, share by sex, or a condition, share(age >= 65).")
-    return Question(text, found.measure, found.of, found.level, found.part, tuple(by), condition)
+    return Question(text, found.measure, found.of, found.level, found.part, by, condition)
+
+
+def parts_in(text: str) -> tuple[Expression, tuple[str, ...], Expression | None]:
+    """The measure, the columns of groups and the condition of a question; ValueError if it has others."""
+    reader, by = Reader(text), list[str]()
+    measured = reader.factor()
+    if reader.step("by"):
+        by.append(reader.column())
+        while reader.step(","):
+            by.append(reader.column())
+    where = reader.formula() if reader.step("where") else None
+    reader.end()
+    if len(set(by)) < len(by):
+        raise QuestionRefused("The question names a column twice after by; name each once.")
+    return measured, tuple(by), where
 
 
 _ADVICE = (
@@ -150,7 +156,7 @@ def _measured(text: str, measured: Expression, layout: Layout, columns: Mapping[
         return Question(text, "share", part=checked_condition(operands[0], layout))
     level = 0.5
     if name == "quantile":
-        operands, level = operands[:1], _level(operands)
+        operands, level = operands[:1], level_of(operands)
     wanted = 1 if name in _OF_ONE else 2 if name == "correlation" else 0
     if not wanted:
         raise QuestionRefused(f"'{name}' is no measure. {_ADVICE}")
@@ -172,7 +178,8 @@ def _with_parts(measured: Expression, layout: Layout) -> Expression:
     return replace(measured, operands=tuple(of_parts(operand, layout.named) for operand in measured.operands))
 
 
-def _level(operands: tuple[Expression, ...]) -> float:
+def level_of(operands: tuple[Expression, ...]) -> float:
+    """The level of a quantile, its second operand; refused if it is none."""
     value = operands[1].value if len(operands) == 2 and isinstance(operands[1], Literal) else None
     if not isinstance(value, Decimal) or not 0 <= value <= 1:
         raise QuestionRefused("quantile needs a column and a level from 0 to 1, such as quantile(cost, 0.9).")
@@ -370,26 +377,65 @@ def answered(bundle: OpenedBundle, text: str) -> Answer:
         QuestionRefused: the question can't be read, or asks for too many cells.
         BundleRefused: a file of the bundle can't be used.
     """
-    source = bundle.rows
-    layout = source.layout
-    question = question_in(text, layout)
+    by_tables = None if bundle.facts.tables is None else BY_TABLES.filled()
+    found = None if by_tables is None else bundle._read("tables", lambda: by_tables(bundle, text))
+    return found or answer_to(bundle, question_in(text, bundle.rows.layout))
+
+
+BY_TABLES: Point[Callable[[OpenedBundle, str], Answer | None]] = Point("questions of tables", "tables")
+"""The answer to a question in words of linked tables; None of one in words of the table beside."""
+
+
+def answer_to(bundle: OpenedBundle, question: Question) -> Answer:
+    """The answer to a question that was read; it is refused as by ``answered``."""
     try:
-        where, part = (condition_of(f, layout) for f in (question.where, question.part))
+        where, part = (condition_of(f, bundle.rows.layout) for f in (question.where, question.part))
     except ConditionRefused as refused:
         raise QuestionRefused(str(refused)) from None
-    least = bundle.facts.minimum_set_size
-    said = bundle.verdict.on((*_kept(question, where, part), *where.columns))
-    too_low = bundle.facts.too_low if question.measure in _OF_ROWS else ""
     measure = Measure(question.measure, question.of, question.level, part if question.part else None)
     own = _measured_figures(bundle, question, measure, where)
     figures = grouped_counts(bundle, question, where, part) if own is None else own
+    named = (*_kept(question, where, part), *where.columns)
+    by = bundle.sources.members(question.by)
+    return answer_from(bundle, question, by, figures, measure, where, named)
+
+
+@dataclass(frozen=True)
+class FiguresOfRows:
+    """Figures of groups of synthetic rows."""
+
+    groups: int
+    of: Callable[[int], tuple[Estimate, float]]
+    basis: str = "synthetic"
+    limits: str = ""
+
+    def figure(self, number: int, measure: Measure) -> tuple[Estimate, float]:
+        return self.of(number)
+
+
+Figures = GroupedCounts | MeasuredFigures | FiguresOfRows
+
+
+def answer_from(
+    bundle: OpenedBundle,
+    question: Question,
+    by: Sequence[Column],
+    figures: Figures,
+    measure: Measure,
+    where: Condition,
+    named: Clique,
+) -> Answer:
+    """The answer by figures of groups that ``by`` makes, to a question about the named columns."""
     if figures.groups > MOST_GROUPS:
         raise QuestionRefused(
             f"The question asks for {figures.groups:,} groups, and {MOST_GROUPS:,} are allowed. Name fewer "
             "columns after by."
         )
-    rows = tuple(_rows(bundle.sources.members(question.by), where, figures, measure, least))
+    least = bundle.facts.minimum_set_size
+    rows = tuple(_rows(by, where, figures, measure, least))
     covers = _interval(figures, measure) if isinstance(figures, GroupedCounts) else _MEASURED[figures.basis]
+    too_low = bundle.facts.too_low if question.measure in _OF_ROWS else ""
+    said = bundle.verdict.on(named)
     return Answer(question, rows, covers, least, verdict=said, too_low=too_low)
 
 
@@ -417,6 +463,8 @@ def grouped_counts(
 _MEASURED = {
     "measured sum": "95 %: noise, and numbers beyond the limit of a row, which were cut off.",
     "measured": "95 %: noise, and values that are unknown inside pieces of bins.",
+    "synthetic": "None: the number is counted in the synthetic tables. How far it may be from that of the "
+    "private ones is not known.",
 }
 """The claim of intervals of figures with a question of their own, by their basis."""
 
@@ -459,7 +507,7 @@ def by_the_model(model: MarkovRandomField, kept: Clique, where: Condition) -> Mo
 def _rows(
     by: Sequence[Column],
     where: Condition,
-    figures: GroupedCounts | MeasuredFigures,
+    figures: Figures,
     measure: Measure,
     least: int | None,
 ) -> Iterator[AnswerRow]:

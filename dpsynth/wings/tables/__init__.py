@@ -16,6 +16,7 @@ WING = Wing(
         "wide table": f"{_HERE}.wide_rows:wide_table",
         "check of links": f"{_HERE}.wide_rows:checked_links",
         "tables of a bundle": f"{_HERE}.splitting:database_of",
+        "questions of tables": f"{_HERE}.questions:answered",
         "joined tables": f"{_HERE}.recipients:joined",
         "sampled tables": f"{_HERE}.recipients:sampled_tables",
         "opened tables": f"{_HERE}.splitting:opened_tables",
