@@ -40,14 +40,21 @@ def load_unreviewed(path: str | Path, *, source: str | None = None) -> tuple[Spe
         ConfigError: as ``load``, but for a list under review.
     """
     values, document = _read(path, source)
-    listed, columns = values.get("review"), values.get("columns")
+    listed, tables = values.get("review"), values.get("tables")
     if not isinstance(listed, list) or not all(isinstance(key, str) for key in listed):
         return checked(Spec, values, document), ()
     del values["review"]
-    if isinstance(columns, dict):
-        gaps = {c for c, d in columns.items() if d is None or (isinstance(d, dict) and None in d.values())}
-        values["columns"] = {name: d for name, d in columns.items() if name not in gaps}
+    for table in (values, *(tables.values() if isinstance(tables, dict) else ())):
+        if isinstance(table, dict) and "columns" in table:
+            table["columns"] = _without_gaps(table["columns"])
     return checked(Spec, values, document), tuple(map(str, listed))
+
+
+def _without_gaps(columns: Value) -> Value:
+    if not isinstance(columns, dict):
+        return columns
+    gaps = {c for c, d in columns.items() if d is None or (isinstance(d, dict) and None in d.values())}
+    return {name: declared for name, declared in columns.items() if name not in gaps}
 
 
 def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") -> Spec:

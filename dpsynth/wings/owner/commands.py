@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpsynth.cli.printing import json_text, print_yaml
+from dpsynth.errors import ConfigError
 
 if TYPE_CHECKING:
     from dpsynth.config import Spec
@@ -25,8 +26,12 @@ if TYPE_CHECKING:
 
 
 def init(
-    thing: Annotated[
-        Path, typer.Argument(metavar="TABLE|DESCRIPTION", help="A table, or a description of one.")
+    things: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE...|DESCRIPTION",
+            help="A table, or several linked tables, that of persons first; or a description of a table.",
+        ),
     ],
     table: Annotated[
         Path | None, typer.Option(help="With a description: the table. Its header gives the columns' order.")
@@ -41,9 +46,10 @@ def init(
     ] = False,
     out: Annotated[Path | None, typer.Option(help="The file to write; - prints it.")] = None,
 ) -> None:
-    """Write a first config from a table's header alone, or from a description of the table."""
+    """Write a first config from the header of a table or of linked ones, or from a description of a table."""
     from dpsynth.wings.owner.starter import (
         draft_of,
+        drafts_of,
         guessed,
         must_be_new,
         release_name,
@@ -51,13 +57,23 @@ def init(
         write_starter,
     )
 
-    draft = draft_of(thing, table=table, form=form, pick=pick)
-    name = release_name(draft.table or str(thing))
+    several = drafts_of(things, form) if len(things) > 1 and (table or pick) is None else None
+    if several is not None:
+        from dpsynth.wings.owner.assess.links import linked, look_at_tables
+
+        draft = linked(several)
+    elif len(things) > 1:
+        raise ConfigError("--table and --pick go with a description of one table: give several tables alone.")
+    else:
+        draft = draft_of(things[0], table=table, form=form, pick=pick)
+    name = release_name(str(things[0]) if several else draft.table or str(things[0]))
     target = out or Path(f"{name}.yaml")
     printed = target == Path("-")
     if not printed:
         must_be_new(target)
-    if look:
+    if look and several is not None:
+        draft = look_at_tables(several)
+    elif look:
         from dpsynth.wings.owner.assess.profiling import look_at
 
         draft = guessed(draft, look_at(draft.table, draft.form, draft.to_look_at, draft.person))

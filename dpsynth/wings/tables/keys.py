@@ -9,6 +9,7 @@ Invariant: public, and made of the configuration alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -324,6 +325,7 @@ def widened(values: Mapping[str, object]) -> dict[str, object]:
         "columns": wide.columns,
         "constraints": wide.rules,
         "privacy": _privacy(values.get("privacy"), tables),
+        **_looked_at(values.get("provenance"), tables, wide),
         **_structure(values, tables, wide),
     }
 
@@ -365,6 +367,20 @@ def _privacy(given: object, tables: Mapping[str, LinkedTable]) -> object:
     shares = {"cutoff": 0, **split} if isinstance(split, Mapping) else {"cutoff": 0}
     unit = {"column": key_column(tables), "max_rows": 1, "kind": tables[root].unit or "person"}
     return {**given, "unit": unit, "split": shares}
+
+
+def _looked_at(given: object, tables: Mapping[str, LinkedTable], wide: _Wide) -> dict[str, object]:
+    """The section of provenance, where persons.age is that of each row told apart; without identifiers."""
+    if not isinstance(given, Mapping) or not isinstance(given.get("looked_at"), list | tuple):
+        return {}
+    names: list[str] = []
+    for name in map(str, given["looked_at"]):
+        table, _, column = name.rpartition(".")
+        row = rf"(\w+_)?{table}_(\d+|{OTHER})_" if table else rf"(\w+_(\d+|{OTHER})_)?" * (name in tables)
+        row = "" if table == root_of(tables) else row
+        found = [c for c in wide.columns if re.fullmatch(row + re.escape(column), c)]
+        names += found or [name] * (table not in tables or column not in tables[table].columns)
+    return {"provenance": {**given, "looked_at": names}}
 
 
 def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:

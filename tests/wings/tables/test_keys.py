@@ -254,3 +254,16 @@ def test_at_most_one_is_a_rule_of_each_two_rows_that_are_told_apart():
     met = [f"not (persons_{i}_age > 90 and persons_{i}_sex == 'f')" for i in ("1", "2", "other")]
     pairs = {f"{met[0]} or {met[1]}", f"{met[0]} or {met[2]}", f"{met[1]} or {met[2]}"}
     assert {rule for rule in spec_of(tables).constraints if rule.startswith("not (")} == pairs
+
+
+def test_what_a_look_told_of_a_table_is_said_of_each_row_that_is_told_apart():
+    tables = copy.deepcopy(dict(TABLES))
+    tables["persons"]["columns"]["name"] = {"type": "identifier"}
+    listed = ["households.rent", "persons", "trips", "persons.sex", "persons.name", "trips.mode"]
+    found = spec_of(tables, provenance={"looked_at": listed}).provenance.looked_at
+    trips = [f"persons_{i}_trips" for i in (1, 2, 3)]
+    modes = [f"persons_{i}_trips_{j}_mode" for i in (1, 2, 3) for j in (1, 2)]
+    sexes = [f"persons_{i}_sex" for i in (1, 2, 3)]
+    assert list(found) == ["rent", "persons", *trips, *sexes, *modes]
+    with pytest.raises(ConfigError, match=r"names 'persons\.wage', which is not among columns"):
+        spec_of(provenance={"looked_at": ["persons.wage"]})

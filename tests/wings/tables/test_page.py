@@ -30,6 +30,8 @@ def test_the_commands_of_the_page_do_what_it_shows(dpsynth: Command) -> None:
         said = NUMBER.sub("0", done.out + done.err)
         for line in lines:
             assert line == "..." or NUMBER.sub("0", line) in said, (line, said)
+    (guess,) = re.findall(r"^```\n(  randhie_years:.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    assert guess in Path("configs/mine.yaml").read_text()
     (public,) = Path().glob("outputs/randhie-linked/*/public")
     for name, header in re.findall(r"==> tables/(\w+)\.csv <==\n(.*)\n", PAGE):
         assert (public / "tables" / f"{name}.csv").read_text().startswith(f"{header}\n")

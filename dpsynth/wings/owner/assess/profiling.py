@@ -241,10 +241,10 @@ class Rereadable:
 
 @unheard()
 def _looked(batches: Rereadable, columns: Sequence[str], person: str | None = None) -> Profile:
-    return guarded(_STEP, lambda: profile(batches, columns, person, _column_of))
+    return guarded(_STEP, lambda: profile(batches, columns, person, column_of))
 
 
-def _column_of(guess: Mapping[str, object]) -> Column | None:
+def column_of(guess: Mapping[str, object]) -> Column | None:
     """The column that a guess describes; None if something of it is still to be filled in."""
     try:
         part = _GRAMMAR.validate_python(dict(guess)).part("")

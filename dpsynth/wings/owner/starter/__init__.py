@@ -5,7 +5,7 @@ Invariant: no row of the private table is read in this package. Guesses of
 them.
 """
 
-from dpsynth.wings.owner.starter.formats import FORMATS, draft_of, guessed
+from dpsynth.wings.owner.starter.formats import FORMATS, draft_of, drafts_of, guessed
 from dpsynth.wings.owner.starter.header import draft_in_memory
 from dpsynth.wings.owner.starter.sketch import LOOKED, Draft, Sketch
 from dpsynth.wings.owner.starter.writing import must_be_new, release_name, starter_text, write_starter
@@ -17,6 +17,7 @@ __all__ = [
     "Sketch",
     "draft_in_memory",
     "draft_of",
+    "drafts_of",
     "guessed",
     "must_be_new",
     "release_name",

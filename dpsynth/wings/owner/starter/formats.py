@@ -5,7 +5,8 @@ A new format is one file beside this one and one line in ``FORMATS``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +73,18 @@ def draft_of(
     if not any(sketch.declared for sketch in draft.columns):
         raise ConfigError(f"{thing} describes no column that a configuration could declare.")
     return draft
+
+
+def drafts_of(tables: Sequence[Path], form: str | None) -> dict[str, Draft]:
+    """A draft of each of several linked tables, by plain words; ConfigError if one is given twice."""
+    found: dict[str, Draft] = {}
+    for i, path in enumerate(tables):
+        if path.resolve() in [other.resolve() for other in tables[:i]]:
+            raise ConfigError(f"{path} is given twice. Give each of the linked tables once.")
+        word = re.sub(r"\W+", "_", path.name.split(".")[0]).strip("_")[:50]
+        name = word if word[:1].isalpha() else f"table_{word}"
+        found[name if name not in found else f"{name}_{i + 1}"] = read_header(path, form).draft()
+    return found
 
 
 def guessed(draft: Draft, look: Profile) -> Draft:

@@ -10,7 +10,7 @@ gap, with a note of the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal, cast
@@ -119,6 +119,7 @@ class Draft:
         unit: the guess of whose rows belong together, if there is one.
         questions: questions about who repeats, from the private table.
         looked: True if the private table was profiled.
+        tables: linked tables, each after its parent, in place of columns.
         searched: True if some lines were read to see if the first one is a title.
     """
 
@@ -132,6 +133,14 @@ class Draft:
     questions: tuple[str, ...] = ()
     looked: bool = False
     searched: bool = False
+    tables: tuple[Linked, ...] = ()
+
+    @property
+    def sketches(self) -> Iterator[tuple[str, Sketch]]:
+        """All columns, each with the key of the configuration under which it stands."""
+        yield from (("columns", sketch) for sketch in self.columns)
+        for table in self.tables:
+            yield from ((f"tables.{table.name}.columns", sketch) for sketch in table.columns)
 
     def in_order_of(self, header: Sequence[str]) -> Draft:
         """The columns in the order of a table's header, with stubs for columns without a description.
@@ -141,18 +150,21 @@ class Draft:
         by_name = {sketch.name: sketch for sketch in self.columns}
         stub = Sketch("", dict(STUB), ("Not in the description.",))
         there = [by_name.get(name, replace(stub, name=name)) for name in header]
-        absent = [
-            replace(sketch, declared=None, notes=("Described, but not in the table's header.",))
-            for sketch in self.columns
-            if sketch.name not in header
-        ]
+        told = "Described, but not in the table's header."
+        absent = [replace(s, declared=None, notes=(told,)) for s in self.columns if s.name not in header]
         return replace(self, columns=(*there, *absent))
+
+    def without(self, name: str, note: str) -> Draft:
+        """The draft with a column left out, for a reason."""
+        left_out = Sketch(name, None, (note,))
+        return replace(self, columns=tuple(left_out if s.name == name else s for s in self.columns))
 
     def summary(self) -> tuple[str, ...]:
         """Sentences about the files that were read, and a warning if the description may reveal the table."""
         if self.looked:
-            return (*self.origin, f"All rows of {self.table or 'the table'} were read.", LOOKED)
-        none = "No row of the table was read."
+            whose = "the tables" if self.tables else self.table or "the table"
+            return (*self.origin, f"All rows of {whose} were read.", LOOKED)
+        none = f"No row of the table{'s' * bool(self.tables)} was read."
         if self.searched:
             none = "Its first lines were read to see if a title stands above the header, and no other row."
         return (*self.origin, none, *([DESCRIBED] if self.described else []))
@@ -182,6 +194,44 @@ class Draft:
             questions=look.questions,
             form=form,
         )
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Columns of a table that hold the key, some columns, of a row of another table."""
+
+    table: str
+    columns: tuple[str, ...]
+    above: str
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Linked:
+    """One of several linked tables.
+
+    Attributes:
+        draft: its columns, with keys among them.
+        key: the columns that tell its rows; none where nothing refers to them.
+        parent: what it belongs to; None at the root, or where nothing was found.
+        most: max_children, if it was guessed.
+        order: order_by; "" without.
+        note: sentences about its rows.
+    """
+
+    name: str
+    draft: Draft
+    key: tuple[str, ...] = ()
+    parent: Reference | None = None
+    most: int | None = None
+    order: str = ""
+    note: str = ""
+
+    @property
+    def columns(self) -> tuple[Sketch, ...]:
+        """Its columns without keys, which are made anew."""
+        keys = {*self.key, *(self.parent.columns if self.parent else ())}
+        return tuple(sketch for sketch in self.draft.columns if sketch.name not in keys)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from dpsynth.config.document import MAX_BYTES, parse_yaml
 from dpsynth.config.files.form import SEPARATORS, FileForm, named_form, usual_name
 from dpsynth.config.grammar import release_named
 from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.wings.owner.assess.identifier_forms import named_whose
 from dpsynth.wings.owner.starter.documents import shown
-from dpsynth.wings.owner.starter.sketch import Draft, Sketch
+from dpsynth.wings.owner.starter.sketch import Draft, Linked, Sketch
 
 _SCHEMAS = ("dpsynth.schema.json", "schemas/dpsynth.schema.json", "../schemas/dpsynth.schema.json")
 """Places of the JSON Schema for editors, from the configuration's folder."""
@@ -81,7 +82,10 @@ def starter_text(draft: Draft, name: str, schema: str | None, command: str) -> s
             f"The configuration would be larger than {MAX_BYTES:,} bytes, too large to be read. Describe "
             "fewer columns."
         )
-    if parse_yaml(text, "the configuration").values["columns"] != (values_of(draft) or None):
+    read = parse_yaml(text, "the configuration").values
+    tables = cast(dict[str, dict[str, Value]], read.get("tables", {"": read}))
+    told = [values_of(table) or None for table in draft.tables or (draft,)]
+    if [table["columns"] for table in tables.values()] != told:
         raise RuntimeError("the configuration does not say what was to be written")
     return text
 
@@ -172,20 +176,39 @@ def config_text(draft: Draft, release: str, schema: str | None, command: str) ->
     for paragraph in (" ".join(origin), _WHAT_TO_DO if not draft.looked else _AFTER_A_LOOK):
         lines += [*_comment(paragraph), "#"]
     lines[-1] = ""
-    lines += [f"release: {_scalar(release)}", *_source(draft), "", *_privacy(draft), ""]
-    lines += ["ledger:", f"  dataset: {_scalar(release_name(draft.table or release))}"]
+    lines += [f"release: {_scalar(release)}", *([] if draft.tables else _source(draft)), ""]
+    lines += [*_privacy(draft), "", "ledger:", f"  dataset: {_scalar(release_name(draft.table or release))}"]
     lines += [
         _aside("  cap: {epsilon: 10, delta: 1.0e-5}", "the most that all releases of it may cost together")
     ]
-    lines += ["", "columns:"]
-    lines += _examples() if any("type" in sketch.gaps for sketch in draft.columns) else []
+    lines += ["", "tables:" if draft.tables else "columns:"]
+    lines += _examples() if any("type" in sketch.gaps for _, sketch in draft.sketches) else []
     lines += _legend(draft)
     # Where all columns were guessed, the page's head says so once.
-    declared = [sketch for sketch in draft.columns if sketch.declared is not None]
-    marked = not all(sketch.guessed for sketch in declared)
+    marked = not all(sketch.guessed for _, sketch in draft.sketches if sketch.declared is not None)
     for sketch in draft.columns:
         lines += _column(sketch, marked=marked)
+    for table in draft.tables:
+        lines += [*_links(table, table is draft.tables[0]), "    columns:"]
+        lines += [f"    {line}" for sketch in table.columns for line in _column(sketch, marked=marked)]
     return "\n".join([*lines, *_provenance(draft), "", *_review(draft)]) + "\n"
+
+
+def _links(table: Linked, root: bool) -> list[str]:
+    """The keys of one of linked tables that come before its columns."""
+    lines = [f"  {table.name}:", *_comment(table.note, "    "), f"    {_source(table.draft)[0]}"]
+    lines += [f"    key: {_key(table.key)}"] if table.key or root else []
+    if root:
+        household = any(named_whose(name) == "household" for name in (table.name, *table.key))
+        return [*lines, "    unit: household"] if household else lines
+    above, columns = (table.parent.above, table.parent.columns) if table.parent else (None, ())
+    parent = f"table: {_scalar(above)}, key: {_key(columns)}, max_children: {_scalar(table.most)}"
+    lines += [_aside(f"    parent: {{{parent}}}", "" if table.most else "to fill in")]
+    return [*lines, f"    order_by: {_scalar(table.order)}"] if table.order else lines
+
+
+def _key(columns: Sequence[str]) -> str:
+    return _flow(list(columns)) if len(columns) > 1 else _scalar(columns[0] if columns else None)
 
 
 def release_name(path: str) -> str:
@@ -198,7 +221,7 @@ def release_name(path: str) -> str:
     return release_named(PurePath(name.stem).stem if compression else name.stem)
 
 
-def values_of(draft: Draft) -> dict[str, Value]:
+def values_of(draft: Draft | Linked) -> dict[str, Value]:
     """The columns that a configuration of the draft declares, as plain values."""
     return {s.name: dict(s.declared) for s in draft.columns if s.declared is not None}
 
@@ -241,7 +264,9 @@ def _told_by_no_name(form: FileForm, path: str) -> dict[str, Value]:
 def _privacy(draft: Draft) -> list[str]:
     unit = "row"
     advice = "right if nobody has two rows; otherwise {column: patient_id, max_rows: 4}"
-    if draft.unit is not None:
+    if draft.tables:
+        unit, advice = draft.tables[0].name, "its rows are protected, each with all that belongs to it"
+    elif draft.unit is not None:
         kind = "" if draft.unit.kind == "person" else f", kind: {draft.unit.kind}"
         unit = f"{{column: {_scalar(draft.unit.column)}, max_rows: {draft.unit.max_rows}{kind}}}"
         advice = "a guess: its values repeat; unit: row if they are no persons"
@@ -271,7 +296,7 @@ def _legend(draft: Draft) -> list[str]:
     """What the guesses mean, each explained once."""
     guessed = [
         {key: value for key, value in (sketch.declared or {}).items() if key in sketch.guessed}
-        for sketch in draft.columns
+        for _, sketch in draft.sketches
     ]
     said = [
         (f"{key}: {'...' if wanted is None else _scalar(wanted)}", words)
@@ -325,7 +350,10 @@ def _wrapped(start: str, value: Value, text: str) -> list[str]:
 
 def _provenance(draft: Draft) -> list[str]:
     """The columns whose declarations come from the table, for the release to say so."""
-    names = [_flow(sketch.name) for sketch in draft.columns if sketch.guessed and not sketch.gaps]
+    names = [table.name for table in draft.tables if table.most]
+    for place, sketch in draft.sketches:
+        table = f"{place.split('.')[1]}." if draft.tables else ""
+        names += [_flow(f"{table}{sketch.name}")] if sketch.guessed and not sketch.gaps else []
     if not draft.looked or not names:
         return []
     head = "  # The release says of these that a look told of them. Take out what is known without the table."
@@ -336,12 +364,16 @@ def _review(draft: Draft) -> list[str]:
     entries = [("privacy", "how much is protected, and whose rows belong together")]
     if draft.table is None:
         entries.append(("source.path", "to fill in"))
+    links = "are these the keys? is max_children known without the table?"
+    entries += [(f"tables.{table.name}.parent", links) for table in draft.tables[1:]]
     if draft.described:
         entries.append(("columns", "is every bound and value known without the table?"))
     told = _told_by_no_name(draft.form, draft.table or "")
     entries += [(f"source.{key}", words) for key, words in _LINES.items() if key in told]
     lines = [_aside(f"  {_scalar(entry)},", words) for entry, words in entries]
-    groups = [(group, f"columns.{sketch.name}") for sketch in draft.columns if (group := _group(sketch))]
+    groups = [
+        (group, f"{place}.{sketch.name}") for place, sketch in draft.sketches if (group := _group(sketch))
+    ]
     for group, question in _QUESTIONS.items():
         names = [_flow(name) for of, name in groups if of == group]
         lines += [f"  # {question}", *_filling("  ", names)] if names else []
