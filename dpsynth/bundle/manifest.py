@@ -351,7 +351,7 @@ _COMPOSED = ("epsilon", "delta", "rho", "mu", "approximate_delta", "unit", "neig
 """Facts of a composed guarantee that the manifest states as they are."""
 
 _AS_PUBLISHED = (
-    "release", "release_id", "rehearsal", "date", "warnings", "minimum_set_size", "maximum_set_overlap",
+    "release", "release_id", "rehearsal", "date", "warnings", "minimum_set_size",
     "terms", "signed_by", "disclosed_outside",
 )  # fmt: skip
 """Facts of a publication that the manifest states as they are."""
@@ -405,7 +405,6 @@ class Manifest(Part):
     )
     terms: str | None = Field(None, description="Terms of use for recipients.")
     minimum_set_size: Annotated[int, Field(ge=2)] | None
-    maximum_set_overlap: Annotated[int, Field(ge=1)] | None = None
     signed_by: Annotated[str, Field(pattern="^ed25519:[0-9a-f]{64}$")] | None
     software: dict[str, str]
     files: dict[str, File] = Field(

@@ -198,8 +198,6 @@ class Publication:
         collection: the reports of respondents that it was made from; None if a curator answered.
         minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
             such a rule.
-        maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
-            ``dpsynth query`` withholds an answer; None without such a rule.
         terms: terms of use for recipients.
         provenance: the configuration's section of that name.
         history: each column with that of the row before, where rows follow each other.
@@ -242,7 +240,6 @@ class Publication:
     finer: tuple[FinerCounts, ...] = ()
     collection: WithoutCurator | None = None
     minimum_set_size: int | None = None
-    maximum_set_overlap: int | None = None
     terms: str | None = None
     views: Views | None = None
     database: Database | None = None

@@ -138,18 +138,12 @@ def query(
     question: Annotated[str, typer.Argument(help='Such as "mean(cost) by sex where age >= 65".')],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    asked: Annotated[
-        Path | None,
-        typer.Option(help="Where questions are remembered, if the owner limits how far they overlap."),
-    ] = None,
 ) -> None:
     """Answer a question from what a bundle publishes: estimate, interval and basis; it costs no privacy."""
-    from dpsynth.bundle.recipient.query import Asked, default_memory
-
     if as_json and as_csv:
         raise ConfigError("--json and --csv contradict each other. Give one of them, or none.")
     opened = opened_bundle(bundle, tell=as_json or as_csv)
-    answer = opened.query(question, Asked(asked or default_memory(opened)))
+    answer = opened.query(question)
     if as_json:
         print(json_text(answer.to_json()))
     elif as_csv:

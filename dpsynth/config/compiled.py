@@ -222,7 +222,7 @@ def _audiences(spec: Spec) -> list[list[str | None]]:
 def _published(publish: Publish) -> dict[str, object]:
     """The keys of a publication; a key that is newer than digests counts only where it is given."""
     found = publish.model_dump(exclude={"sign"})
-    newer = {"minimum_set_size", "maximum_set_overlap", "rounding", "rows_a_file", "terms"}
+    newer = {"minimum_set_size", "rounding", "rows_a_file", "terms"}
     return {k: v for k, v in found.items() if k not in newer or v is not None}
 
 

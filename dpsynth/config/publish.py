@@ -54,11 +54,6 @@ class Publish(Section):
         description="File of the key that signs the bundle, made by dpsynth keygen. Left out: that of the "
         "environment variable DPSYNTH_SIGNING_KEY, if there is one.",
     )
-    maximum_set_overlap: Annotated[int, Whole(at_least="1", at_most="1000000000")] | None = Field(
-        default=None,
-        description="Most synthetic rows that the set of a question of dpsynth query may share with that of "
-        "one answered before; other answers are withheld. A rule of courtesy, not of privacy.",
-    )
     terms: Annotated[str, Text("the terms of use, on one line", longest=4000)] | None = Field(
         default=None,
         description="Terms of use for recipients. They stand in the first lines of the bundle, and dpsynth "

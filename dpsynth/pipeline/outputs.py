@@ -140,7 +140,6 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         finer=answers.finer,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
         terms=inputs.spec.publish.terms,
-        maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
         views=views_in(inputs.spec.publish, fitted.layout, table, run.release_id),
         database=split(inputs.spec, fitted.layout, table, synthesis.exam) if split else None,
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,

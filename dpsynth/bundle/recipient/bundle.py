@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from dpsynth.bundle.recipient.more_rows import Given
     from dpsynth.bundle.recipient.pictures import Picture
-    from dpsynth.bundle.recipient.query import Answer, Asked
+    from dpsynth.bundle.recipient.query import Answer
     from dpsynth.bundle.recipient.verification import Verification
 
 
@@ -90,28 +90,16 @@ class Bundle(OpenedBundle):
 
         return frame_of(pa.concat_tables(more_rows(self, n, given, seed)))
 
-    def query(self, question: str, asked: Asked | None = None) -> Answer:
+    def query(self, question: str) -> Answer:
         """The answer to a question such as ``mean(cost) by sex where age >= 65``; it costs no privacy.
-
-        Args:
-            asked: what was asked before, for the owner's rule on overlapping questions; left out: what was
-                asked of this object.
 
         Raises:
             DpsynthError: the question can't be read, or a file of the bundle can't be used.
         """
         from dpsynth.bundle.recipient.query import answered
 
-        answer = (self.asked if asked is None else asked).kept_apart(self, answered(self, question))
         notices = tuple(notice.sentence for notice in self.notices)
-        return replace(answer, notices=notices, terms=self.facts.terms or "")
-
-    @cached_property
-    def asked(self) -> Asked:
-        """The questions that were asked of this object."""
-        from dpsynth.bundle.recipient.query import Asked
-
-        return Asked()
+        return replace(answered(self, question), notices=notices, terms=self.facts.terms or "")
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:

@@ -236,11 +236,6 @@ def _across(bar: Bar, top: float, margin: str) -> list[str]:
 
 
 def _of_pair(bundle: OpenedBundle, down: Column, across: Column) -> Picture:
-    if bundle.facts.maximum_set_overlap is not None:
-        raise DpsynthError(
-            "The owner limits how far the sets of questions overlap, so all cells of a pair aren't shown at "
-            "once. Ask for some of them with query."
-        )
     pair = (down.name, across.name)
     counted = grouped_counts(bundle, Question("count", "count", by=pair)).counted
     cells, rows = _together(np.asarray(counted.cells, np.float64), down)

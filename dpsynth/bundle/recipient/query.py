@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import product
 from math import exp, floor, inf, isnan, log10
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dpsynth.bundle.recipient.opened import OpenedBundle, synthetic_codes
+from dpsynth.bundle.recipient.opened import OpenedBundle
 from dpsynth.bundle.row_files import neutralise
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
@@ -34,7 +31,7 @@ from dpsynth.columns.expression import Call, Expression, Literal, Reader, Refere
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.moment_parts import of_parts
 from dpsynth.columns.rules.rule import RuleRefused, check_condition
-from dpsynth.errors import ConfigError, DpsynthError, spelt_out
+from dpsynth.errors import DpsynthError, spelt_out
 from dpsynth.model import MarkovRandomField
 from dpsynth.statistics.estimates import HOLDS, ModelCells
 from dpsynth.statistics.group_figures import UNDEFINED, Estimate
@@ -241,8 +238,8 @@ class AnswerRow:
     Attributes:
         estimate: the number, with the ends of its 95 % interval; NaN where undefined or withheld.
         rows: estimated rows that it rests on; None where withheld.
-        basis: "public", "measured", "measured sum" or "model"; "withheld" where the owner's minimum set
-            size is not met, or the set overlaps that of an earlier question.
+        basis: "public", "measured", "measured sum", "model" or "synthetic"; "withheld" where the owner's
+            minimum set size is not met.
     """
 
     labels: tuple[str, ...]
@@ -272,7 +269,6 @@ class Answer:
     rows: tuple[AnswerRow, ...]
     interval: str
     minimum_set_size: int | None = None
-    maximum_set_overlap: int | None = None
     verdict: str = ""
     too_low: str = ""
     notices: tuple[str, ...] = ()
@@ -314,11 +310,6 @@ class Answer:
             shown.append(f"Verdict on the synthetic table: {spelt_out(self.verdict)}")
         if self.minimum_set_size is not None:
             shown.append(f"Answers on fewer than {self.minimum_set_size:,} rows, by estimate, are withheld.")
-        if self.maximum_set_overlap is not None:
-            shown.append(
-                f"Answers on sets that share more than {self.maximum_set_overlap:,} synthetic rows with that "
-                "of an earlier question are withheld."
-            )
         if self.terms:
             shown.append(f"Terms of use: {spelt_out(self.terms)}")
         return "\n".join(shown)
@@ -336,7 +327,6 @@ class Answer:
             "verdict": self.verdict,
             "too_low": self.too_low,
             "minimum_set_size": self.minimum_set_size,
-            "maximum_set_overlap": self.maximum_set_overlap,
             "rows": [
                 {
                     "group": dict(zip(by, row.labels, strict=True)),
@@ -546,126 +536,5 @@ def _interval(table: GroupedCounts, measure: Measure) -> str:
     return "95 %: noise, and values that are unknown inside bins."
 
 
-MEMORY = Path("dpsynth") / "questions"
-
-_NO_SET = -1
-
-Codes = Mapping[str, NDArray[np.unsignedinteger]]
-
-_Set = NDArray[np.bool_]
-"""The synthetic rows in the set of one group of a question, bool[rows]."""
-
-
-def _close(one: _Set, other: _Set, most: int) -> bool:
-    """True if two sets share more rows than allowed, and are not the same."""
-    shared = int((one & other).sum())
-    return shared > most and not (shared == int(one.sum()) == int(other.sum()))
-
-
-@dataclass(eq=False)
-class Asked:
-    """The sets that were answered, for the owner's rule on overlapping questions.
-
-    A set is made of the synthetic rows that satisfy a question's condition, one set a group. Dobkin, Jones
-    and Lipton (1979): if each set has k rows and two sets share r at most, an exact sum can't be computed
-    from fewer than 1 + (k - 1)/r answers. Here answers have noise, and the bundle's files can be computed on
-    without asking, so that the rule protects nobody: it adds nothing to the guarantee. What was asked is
-    remembered at the asker's side alone, and only the texts of questions.
-
-    Attributes:
-        path: a file with a question a line; None keeps them in memory alone.
-    """
-
-    path: Path | None = None
-    _sets: list[_Set] = field(default_factory=list)
-    _codes: Codes | None = None
-
-    def kept_apart(self, bundle: OpenedBundle, answer: Answer) -> Answer:
-        """The answer, without the rows whose sets share too many rows with sets that were answered before.
-
-        Without the owner's rule, the answer as it is.
-
-        Raises:
-            ConfigError: the file of questions can't be used.
-        """
-        most = bundle.facts.maximum_set_overlap
-        if most is None:
-            return answer
-        if self._codes is None:
-            self._codes = synthetic_codes(bundle)
-            for text in self._remembered():
-                self._add(_sets_of(bundle, self._codes, text), most)
-        sets = _sets_of(bundle, self._codes, answer.question.written)
-        answered = self._add(sets, most)
-        if answered:
-            self._remember(answer.question.written)
-        refused = sets.keys() - answered
-        rows = tuple(_withheld(row.labels) if row.labels in refused else row for row in answer.rows)
-        return replace(answer, rows=rows, maximum_set_overlap=most)
-
-    def _add(self, sets: Mapping[Clique, _Set], most: int) -> set[Clique]:
-        """Take up the sets that may be answered; returns the labels of their groups."""
-        free = {labels for labels, own in sets.items() if not any(_close(own, s, most) for s in self._sets)}
-        self._sets += [sets[labels] for labels in sets if labels in free]
-        return free
-
-    def _remembered(self) -> Sequence[str]:
-        if self.path is None or not self.path.exists():
-            return ()
-        try:
-            return self.path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            raise ConfigError(
-                f"The file of earlier questions {self.path} can't be read. Give another with --asked."
-            ) from None
-
-    def _remember(self, text: str) -> None:
-        if self.path is None:
-            return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(" ".join(text.split()) + "\n")
-        except OSError as error:
-            raise ConfigError(
-                f"The file of earlier questions {self.path} can't be written: {error.strerror}. Give another "
-                "with --asked."
-            ) from None
-
-
-def default_memory(bundle: OpenedBundle) -> Path:
-    """The file of the questions asked of a bundle, in the user's folder of states."""
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / MEMORY / f"{Path(bundle.facts.release_id).name}.txt"
-
-
 def _withheld(labels: Clique) -> AnswerRow:
     return AnswerRow(labels, UNDEFINED, None, "withheld")
-
-
-def _sets_of(bundle: OpenedBundle, codes: Codes, text: str) -> dict[Clique, _Set]:
-    """The set of each group of a question, by its labels; a row that may satisfy the condition is in."""
-    layout = bundle.rows.layout
-    try:
-        question = question_in(text, layout)
-    except QuestionRefused:
-        # A line that somebody has added to the file.
-        return {}
-    where = condition_of(question.where, layout)
-    rows = len(next(iter(codes.values())))
-    inside = np.ones(rows, np.bool_)
-    for name, mask in where.masks.items():
-        inside &= mask[codes[name]]
-    for factor in where.factors:
-        inside &= factor.most[tuple(codes[name] for name in factor.columns)] > 0
-    columns = layout.modelled
-    group = np.zeros(rows, np.int64)
-    for name in question.by:
-        group = group * columns[name].size + codes[name]
-    group[~inside] = _NO_SET
-    found: dict[Clique, _Set] = {}
-    for number in np.unique(group[inside]).tolist():
-        members = group == number
-        first = int(np.argmax(members))
-        found[tuple(columns[name].labels[int(codes[name][first])] for name in question.by)] = members
-    return found

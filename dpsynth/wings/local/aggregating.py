@@ -322,7 +322,6 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         minimum_set_size=spec.publish.minimum_set_size,
         terms=spec.publish.terms,
         provenance=spec.provenance,
-        maximum_set_overlap=spec.publish.maximum_set_overlap,
         views=views_in(spec.publish, fitted.layout, table, place.release_id),
     )
 

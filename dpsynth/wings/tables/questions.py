@@ -281,11 +281,6 @@ def answered(bundle: OpenedBundle, text: str) -> Answer | None:
     question = _question_in(text, asked)
     if question is None:
         return None
-    if bundle.facts.maximum_set_overlap is not None:
-        raise QuestionRefused(
-            "The owner limits how far sets of rows overlap, which is known of questions about columns of the "
-            "synthetic table alone. Ask about these."
-        )
     try:
         found = _by_columns(asked, question)
     except (_NotBeside, ConditionRefused, QuestionRefused):

@@ -18,7 +18,6 @@ PAGE_KEYS = {
     "verdict",
     "too_low",
     "minimum_set_size",
-    "maximum_set_overlap",
     "rows",
 }
 

@@ -148,9 +148,6 @@ def test_the_owners_rules_for_questions_hold_for_pictures(bundle: Bundle) -> Non
     few = set(zip(*(asked[asked.estimate < least][name] for name in ("sex", "cost")), strict=True))
     assert few and set(left) == set(all_cells) - few
     assert "Cells of fewer than 60 rows, by estimate, are withheld." in repr(ruled.plot("sex", "cost"))
-    apart = replace(bundle, facts=bundle.facts.model_copy(update={"maximum_set_overlap": 5}))
-    with pytest.raises(DpsynthError, match="The owner limits how far"):
-        apart.plot("sex", "cost")
 
 
 def test_the_picture_of_the_verdict_has_the_verdict_of_each_column_and_pair(bundle: Bundle) -> None:
