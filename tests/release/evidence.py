@@ -63,6 +63,9 @@ class Protection:
         """How far a unit moves the integers that a charge is for: in L1, and in squared L2."""
         question = charge["question"]
         assert isinstance(question, dict)
+        if question["ask"] in ("marginal", "counts") and "weights" in question:
+            # Each of n rows counts floor(W/n) times, which is W together at most.
+            return (1 + self.exchanged) * question["weights"], (1 + self.exchanged) * question["weights"] ** 2
         if question["ask"] in ("marginal", "counts"):
             return self.l1, self.l2_squared
         if question["ask"] == "medians":
