@@ -2,8 +2,8 @@
 
 1. The exponential mechanism chooses the pairs of columns that lie farthest, in L1 distance, from
    independence (or from the answers of earlier releases).
-2. The noisy distances of these pairs are asked for, and those of small pairs. If that would be all pairs, as
-   in tables of at most 25 columns, no pair is chosen by the exponential mechanism.
+2. The noisy distances of these pairs are asked for, and those of pairs so small that measuring them costs
+   next to nothing. If that would be all pairs, no pair is chosen by the exponential mechanism.
 3. The gain of a pair is its distance less the noise of its cells, at the price that a unit of the budget
    brings elsewhere (``allocation``). A junction tree is grown from the pairs of positive gain. Those
    that join two components come first, since all columns on either side depend on them; then the others.
@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import comb, inf, isqrt, sqrt
+from math import comb, isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,27 +59,23 @@ PICKS: Mapping[float, float] = {0.5: 7.5, 1.0: 2.0}
 power: in pure epsilon k choices cost k times as much as one, in rho sqrt(k) times the noise."""
 
 SMALL_A_COLUMN = 12
-"""Small pairs need no choice, if there are at most so many for each column."""
-
-SMALL: Mapping[float, float] = {0.5: inf, 1.0: MOST_CELLS}
-"""Cells of a small pair, by the measure's error power: in pure epsilon those of a block; in rho all distances
-of at most twelve pairs a column cost no more than choices and the distances of the chosen ones."""
+"""Pairs small enough for a block need no choice, if there are at most so many for each column."""
 
 WANTED_COUNT = 4.0
 """Weight factor of a pair that a requested statistic is about, like that of a workload's targets."""
 
 
-def small_pairs(sizes: Sequence[int], measure: Measure) -> NDArray[np.bool_]:
-    """The pairs whose distances are asked for without a choice, in table order; none if they are too many."""
+def small_pairs(sizes: Sequence[int]) -> int:
+    """Number of pairs whose distances are asked for without a choice; 0 if they are too many."""
     places = np.array(sizes, dtype=np.float64)
     first, second = np.triu_indices(len(places), 1)
-    small = places[first] * places[second] <= SMALL[measure.error_power]
-    return np.asarray(small & (small.sum() <= SMALL_A_COLUMN * len(places)))
+    small = int((places[first] * places[second] <= MOST_CELLS).sum())
+    return small if small <= SMALL_A_COLUMN * len(places) else 0
 
 
 def picks(sizes: Sequence[int], measure: Measure) -> int:
     """Largest number of private choices among the pairs that are not small."""
-    columns, small = len(sizes), int(small_pairs(sizes, measure).sum())
+    columns, small = len(sizes), small_pairs(sizes)
     more = int(PICKS[measure.error_power] * sqrt(columns))
     return min(comb(columns, 2) - small, columns + more)
 
@@ -117,7 +113,9 @@ class Pairs:
         cells = sizes[first] * sizes[second]
         telling = np.minimum(sizes[first], sizes[second]) > 1
         values = problem.values.shape(names)
-        small = small_pairs(values, measure)
+        places = np.array(values, dtype=np.float64)
+        few = places[first] * places[second] <= MOST_CELLS
+        small = few if small_pairs(values) else np.zeros_like(few)
         kept = wanted | (telling & (cells <= most_cells) & (weights > 0))
         first, second, wanted, small = first[kept], second[kept], wanted[kept], small[kept]
         cliques = [(names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
@@ -210,8 +208,7 @@ class Auto:
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
         columns = len(sizes)
-        small = int(small_pairs(tuple(sizes.values()), measure).sum())
-        picked = picks(tuple(sizes.values()), measure)
+        small, picked = small_pairs(tuple(sizes.values())), picks(tuple(sizes.values()), measure)
         every = small + picked == comb(columns, 2)
         later = later_distances(sizes, measure)
         first = comb(columns, 2) if every else min(comb(columns, 2), small + picked + len(wanted))
