@@ -90,8 +90,10 @@ class Wanted:
         counts: dict[Clique, Array] = {}
         variances: dict[Clique, float] = {}
         for clique, distance in (distances or {}).items():
-            # The mean square of normal errors is pi/2 times the square of their mean.
-            variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
+            # No two tables are further apart, however large the noise of a distance is. The mean square of
+            # normal errors is pi/2 times the square of their mean.
+            error = min(distance, 2 * model.total) / domain.cells(clique)
+            variances[clique] = max(pi / 2 * error**2, _LEAST_VARIANCE)
         combined = pooled(beside)
         for wide in (False, True):
             # Larger sets are denoised about estimates that have the pairs' answers.

@@ -95,6 +95,13 @@ def test_without_any_answer_pairs_are_nearer_to_the_model_than_a_draw():
     assert off(found) < off(drawn) / 2
 
 
+def test_a_distance_counts_as_no_larger_than_two_tables_can_be_apart():
+    rng = np.random.default_rng(4)
+    model = chain(table(rng), rng)
+    most, far = ({("a", "b"): times * model.total} for times in (2, 1e12))
+    assert Wanted.of(model, {}, distances=far).variances == Wanted.of(model, {}, distances=most).variances
+
+
 def test_a_table_of_other_length_is_refined_to_the_same_shares():
     rng = np.random.default_rng(3)
     codes = table(rng)
