@@ -130,7 +130,7 @@ LINKED: tuple[Fault, ...] = (
         "questions._by_columns",
         "_present(asked, place) if own else None",
         "None",
-        f"{_TESTS}test_questions.py::test_intervals_hold_the_private_figure",
+        f"{_TESTS}test_questions.py::test_the_private_figure_is_within_half_again_the_interval",
     ),
     _fault(
         "minors of the household next door",
