@@ -320,7 +320,7 @@ def _announce(bundle: Path) -> None:
             f"{tables} tables."
         )
         for line in (facts.get("tables") or {}).get("in_words", ()):
-            print(line)
+            print(spelt_out(line))
         for line in facts["verdict"]["in_words"]:
             print(f"Verdict{whom}: {spelt_out(line)}")
         print(f"Guarantee: ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {promise['unit']}.")

@@ -264,9 +264,11 @@ class _Table:
             weight = float(max(1, round(target.weight / heaviest * _HEAVIEST)))
             members, residuals = residuals_of(domain, target, counts[target.clique], weight)
             tables.append((members, residuals, weight))
-            # A target without a known error is that of a draw's own model: its draw tells the scale.
-            own = float(np.square(residuals).sum()) / (weight * UNIT**2)
-            error += own if target.variance is None else weight * target.variance * residuals.size
+            if target.variance is None:
+                # It is that of a draw's own model: its draw tells the scale.
+                error += float(np.square(residuals).sum()) / (weight * UNIT**2)
+            else:
+                error += weight * target.variance * residuals.size
             residuals += weight * np.where(target.counts > 0, 0.0, round(UNIT * target.below))
         for clique, closed in zeros.items():
             if len(clique) <= _WIDEST_CLOSED:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -63,11 +63,10 @@ class Protection:
         """How far a unit moves the integers that a charge is for: in L1, and in squared L2."""
         question = charge["question"]
         assert isinstance(question, dict)
-        if question["ask"] in ("marginal", "counts") and "weights" in question:
-            # Each of n rows counts floor(W/n) times, which is W together at most.
-            return (1 + self.exchanged) * question["weights"], (1 + self.exchanged) * question["weights"] ** 2
         if question["ask"] in ("marginal", "counts"):
-            return self.l1, self.l2_squared
+            # By weights each of n rows counts floor(W/n) times, which is W together at most.
+            counted = replace(self, rows=question.get("weights", self.rows))
+            return counted.l1, counted.l2_squared
         if question["ask"] == "medians":
             return self.l1, self.l1**2
         if question["ask"] == "rows":

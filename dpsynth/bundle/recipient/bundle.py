@@ -33,9 +33,11 @@ OPENED_TABLES: Point[Callable[[OpenedBundle], dict[str, pa.Table]]] = Point("ope
 JOINED: Point[Callable[[OpenedBundle, Mapping[str, pd.DataFrame], str, str | None], pd.DataFrame]] = Point(
     "joined tables", "tables"
 )
+"""The rows of a linked table with those above, from the tables, its name and the last one above."""
 SAMPLED: Point[Callable[[OpenedBundle, int, Given, int | None, Path | None], dict[str, pa.Table]]] = Point(
     "sampled tables", "tables"
 )
+"""New rows at the root with all below, drawn as by ``more_rows``; written to a folder if one is named."""
 
 
 def open_bundle(path: str | Path) -> Bundle:

@@ -74,7 +74,7 @@ def _linked(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, d
 
 
 def _described(source: ReportSource) -> dict[str, list[tuple[object, ...]]]:
-    """What the template says of files and of variables, in the order in which it names it.
+    """Facts of files and of variables, in the order in which the template names them.
 
     ``files``: identifier, name, media type, rows if it is known how many, columns. ``variables``: identifier,
     name, files, what the public schema says ({} of a key), noisy counts by label.

@@ -6,6 +6,7 @@ Invariant: post-processing of the public folder. New rows come with all rows tha
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -77,4 +78,6 @@ def sampled_tables(
             part.replace(out)
         except OSError as error:
             raise DpsynthError(f"{out} can't be written: {error.strerror}.") from None
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
     return typed

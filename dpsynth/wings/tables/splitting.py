@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -187,6 +187,9 @@ def _place(wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed], 
             for seed in range(_SEED, _SEED + _TRIES):
                 below.row[further] = alike.rows(owner[further], seed)
                 further = _repeating(below, wide, child, layout)
+                if not len(further):
+                    break
+        if len(further):
             # Rows without one are like a row of their parent that is told apart, or else are left out.
             for place in reversed(range(len(child.slots))):
                 below.row[further] = own.row[owner[further]]
@@ -308,8 +311,12 @@ class Split:
         texts = part.codec.text(values) if isinstance(part, Column) else values.cast(pa.string())
         return Operand(self.layout.kinds[name], values, texts)
 
-    def derived(self, shape: Shape) -> dict[str, pa.Array]:
-        """The columns of a table that are computed from child rows."""
+    @cached_property
+    def derived(self) -> Mapping[str, Mapping[str, pa.Array]]:
+        """For each table the columns that are computed from child rows."""
+        return {shape.name: self._derived(shape) for shape in self.shape.all}
+
+    def _derived(self, shape: Shape) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for name, (table, kind, where) in shape.derived.items():
             below, rows = self.placed[table], len(self.placed[shape.name].row)
@@ -342,7 +349,7 @@ class Split:
             keys.setdefault(shape.number, pa.array(placed.number))
         own = [c for name in shape.columns for c in (name, companion(name))]
         cells = {c: placed.taken(wide, c) for c in own if placed.starts[0] + c in wide.column_names}
-        found[shape.name] = pa.table({**keys, **cells, **self.derived(shape)})
+        found[shape.name] = pa.table({**keys, **cells, **self.derived[shape.name]})
         for child in shape.children:
             owner = pa.array(self.placed[child.name].owner)
             refers = {c: keys[of].take(owner) for c, of in zip(child.above, shape.key, strict=True)}

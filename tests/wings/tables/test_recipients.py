@@ -1,4 +1,4 @@
-"""What recipients do with linked tables: join them, draw more of them, read them elsewhere."""
+"""Linked tables at their recipients: joined, more of them drawn, and read elsewhere."""
 
 from __future__ import annotations
 

@@ -17,18 +17,6 @@ from tests.wings.owner.starter.reviewing import taken_over, to_review
 CANARY = "K4N4RY"
 
 
-@pytest.fixture
-def dpsynth(dpsynth):
-    """Run the command in a folder of its own; how it ended, which is as expected."""
-
-    def run(*arguments, code=0):
-        done = dpsynth(*arguments)
-        assert done.code == code, done.err
-        return done
-
-    return run
-
-
 def table(folder, rows, name="visits.csv"):
     path = folder / name
     path.write_text("age,city,name\n" + "".join(f"{row}\n" for row in rows))

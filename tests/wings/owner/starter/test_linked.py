@@ -13,18 +13,6 @@ from dpsynth.config.document import parse_yaml
 from tests.wings.owner.starter.reviewing import loaded, without_list
 
 
-@pytest.fixture
-def dpsynth(dpsynth):
-    """Run the command in a folder of its own; how it ended, which is as expected."""
-
-    def run(*arguments, code=0):
-        done = dpsynth(*arguments)
-        assert done.code == code, done.err
-        return done
-
-    return run
-
-
 def hospital(folder: Path, patients: int = 300, seed: int = 5) -> dict[str, pd.DataFrame]:
     """Patients with visits, laboratory values of visits, and the regions that patients live in."""
     rng = np.random.default_rng(seed)
