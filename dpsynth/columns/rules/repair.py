@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType
 
@@ -137,7 +136,65 @@ def repaired(
     aims = _Aims.of(obedience, drawn, moving, measured, cell_of)
     for parts, those in waiting:
         _Repair(aims, parts, rng).run(np.flatnonzero(those))
-    return drawn | {c: aims.codes[c] for c in moving}, tuple(broken)
+    return drawn | {c: aims.codes(c) for c in moving}, tuple(broken)
+
+
+@dataclass(frozen=True, eq=False)
+class _Aim:
+    """Counts that are to stay: of a pair by group of cells, or of one column by cell, at one or more levels.
+
+    Attributes:
+        columns: the pair, or the column.
+        places: int64[levels, *cells], the place among the residuals of each cell at each level.
+        weight: that of a level.
+        dependence: rows that depend on both columns of a pair.
+    """
+
+    columns: Clique
+    places: NDArray[np.int64]
+    weight: int
+    dependence: float = 0.0
+
+
+@dataclass
+class _Residuals:
+    """The residuals of all aims, one after another, as they are put down; the first is that of no aim."""
+
+    values: list[NDArray[np.float64]] = field(default_factory=lambda: [np.zeros(1)])
+    weights: list[NDArray[np.float64]] = field(default_factory=lambda: [np.ones(1)])
+    size: int = 1
+
+    def placed(self, cells: NDArray[np.int64], weight: int, off: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The places of cells, of which some may be one, that are off by parts of a row."""
+        merged = weight * np.bincount(cells.reshape(-1), weights=off.reshape(-1)).astype(np.float64)
+        self.values.append(merged)
+        self.weights.append(np.full(merged.size, float(weight)))
+        self.size += merged.size
+        return cells + (self.size - merged.size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The aims over some columns, the cells of each after those of the one before.
+
+    The cell of a row is offset + first x size + second; of a column's own counts, size is 0.
+
+    Attributes:
+        places: int64[levels, cells], 0 where an aim has fewer levels.
+        first, second: int64[aims], lines of ``_Aims.lines``.
+        weight: that of all levels of all aims together.
+    """
+
+    places: NDArray[np.int64]
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    size: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    weight: float
+
+    def cells(self, lines: Codes) -> NDArray[np.int64]:
+        """The cell of each row by aim, int64[aims, rows], of lines int64[lines, rows]."""
+        return lines[self.first] * self.size[:, None] + lines[self.second] + self.offset[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,29 +205,27 @@ class _Aims:
     column and the measured pairs thus keep their counts as far as rows that obey can have them; of a pair
     that nobody measured the draw knows little, so it counts little.
 
-    The residuals of all aims lie one after another: of pairs over groups of cells at each level, of columns
-    over all cells.
-
     Attributes:
-        codes: int64[rows] of each moving column, which change.
-        coarse: the same of all columns by group of cells, which change.
+        lines: int64[lines, rows], which change: each column by group of cells, each moving one by cell too.
+        coarse, line: the two lines of a column.
         groups: the group of each cell, by column.
-        pairs: for each moving column its pairs.
-        singles: for each moving column the aims of its own counts: of the table's cells, and of finer ones.
-        sizes: number of groups of each column.
+        aims: for each moving column the aims of its pairs, and last of its own counts.
         labels: number of cells of each moving column that are not missing.
-        residuals: float64, weight x (rows - aim) in parts of a row.
-        weights: weight by place of the first residual.
+        residuals: float64, weight x (rows - aim) in parts of a row, of all aims one after another.
+        weights: float64, the weight of each residual.
+        rows: float64, room for the rows that enter each cell in a move, less those that leave it.
     """
 
-    codes: dict[str, Codes]
-    coarse: dict[str, Codes]
+    lines: Codes
+    coarse: Mapping[str, int]
+    line: Mapping[str, int]
     groups: Mapping[str, Codes]
-    pairs: Mapping[str, Sequence[_Pair]]
-    singles: Mapping[str, Sequence[_Single]]
-    sizes: Mapping[str, int]
+    aims: Mapping[str, Sequence[_Aim]]
     labels: Mapping[str, int]
     residuals: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    tables: dict[Clique, _Table] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -187,23 +242,23 @@ class _Aims:
         for c, column in columns.items():
             groups[c], whole[c] = _grouped(counts[c], len(column.codec.labels), cell_of.get(c))
         sizes = {c: int(g.max()) + 1 for c, g in groups.items()}
-        coarse = {c: groups[c][drawn[c]] for c in columns}
+        lines = np.stack([*(groups[c][drawn[c]] for c in columns), *(drawn[c] for c in moving)])
+        coarse = {c: place for place, c in enumerate(columns)}
         levels = [(own, {c: _merged(columns[c], whole[c], many) for c in columns}) for many, own in _LEVELS]
         inner = (_INSIDE_PAIR, {c: np.arange(size) for c, size in sizes.items()})
         inside = [set(columns_of(parts)) for parts in obedience.components]
         closed = _closed_pairs(obedience, groups)
-        listed: dict[frozenset[str], _Pair] = {}
-        tables: list[NDArray[np.float64]] = []
-        begin = 0
-        of: dict[str, list[_Pair]] = {c: [] for c in moving}
+        listed: dict[frozenset[str], _Aim] = {}
+        residuals = _Residuals()
+        of: dict[str, list[_Aim]] = {c: [] for c in moving}
         for a in moving:
             scored: list[tuple[bool, float, str, NDArray[np.int64]]] = []
             for b in columns:
                 known = frozenset((a, b)) in measured
                 if a == b or (not known and any(a in some and b in some for some in inside)):
                     continue
-                flat = np.bincount(coarse[a] * sizes[b] + coarse[b], minlength=sizes[a] * sizes[b])
-                table = flat.reshape(sizes[a], sizes[b])
+                flat = lines[coarse[a]] * sizes[b] + lines[coarse[b]]
+                table = np.bincount(flat, minlength=sizes[a] * sizes[b]).reshape(sizes[a], sizes[b])
                 scored.append((known, _dependence(table), b, table))
             for known, dependence, b, table in sorted(scored, key=lambda s: (s[0], s[1]), reverse=True)[
                 :_MOST_PARTNERS
@@ -213,93 +268,122 @@ class _Aims:
                     aim = _raked(table, closed[a, b]) if (a, b) in closed else table
                     together = any(a in some and b in some for some in inside)
                     weight = _OTHER if not known else _TOGETHER if together else _MEASURED
-                    off = _UNIT * table - np.rint(_UNIT * aim)
-                    parts: list[_Level] = []
+                    off = np.subtract(_UNIT * table, np.rint(_UNIT * aim), dtype=np.float64)
+                    places: list[NDArray[np.int64]] = []
+                    before = None
                     for own, at in (inner, *levels) if a in cell_of and b in cell_of else levels:
-                        if (
-                            parts
-                            and np.array_equal(at[a], parts[-1].first)
-                            and np.array_equal(at[b], parts[-1].second)
-                        ):
-                            continue
-                        parts.append(_Level(begin, weight * own, at[a], at[b]))
-                        merged = np.zeros(parts[-1].shape)
-                        np.add.at(merged, np.ix_(at[a], at[b]), off)
-                        tables.append(parts[-1].weight * merged.reshape(-1))
-                        begin += merged.size
-                    listed[key] = _Pair(a, b, tuple(parts), weight, dependence)
+                        cells = at[a][:, None] * (at[b][-1] + 1) + at[b]
+                        if before is None or not np.array_equal(cells, before):
+                            places.append(residuals.placed(cells, weight * own, off))
+                        before = cells
+                    listed[key] = _Aim((a, b), np.stack(places), weight, dependence)
                     of[a].append(listed[key])
                     if b in of:
                         of[b].append(listed[key])
-        singles: dict[str, list[_Single]] = {c: [] for c in moving}
         for c in moving:
-            weight = max(round(_SINGLE * sum(p.weight for p in of[c])), 1)
-            found = [(np.arange(columns[c].size), weight)]
+            weight = max(round(_SINGLE * sum(aim.weight for aim in of[c])), 1)
+            counted = [(np.arange(columns[c].size), weight)]
             if c in cell_of:
-                found = [(found[0][0], max(round(_INSIDE_CELL * weight), 1)), (cell_of[c], weight)]
-            for cells, own in found:
-                singles[c].append(_Single(begin, own, cells))
-                begin += int(cells.max()) + 1
-                tables.append(np.zeros(int(cells.max()) + 1))
-        codes = {c: drawn[c].copy() for c in moving}
-        labels = {c: len(columns[c].codec.labels) for c in moving}
-        return cls(codes, coarse, groups, of, singles, sizes, labels, np.concatenate(tables))
+                counted = [(counted[0][0], max(round(_INSIDE_CELL * weight), 1)), (cell_of[c], weight)]
+            nothing = np.zeros(columns[c].size)
+            of[c].append(_Aim((c,), np.stack([residuals.placed(*one, nothing) for one in counted]), weight))
+        return cls(
+            lines,
+            coarse,
+            {c: len(columns) + place for place, c in enumerate(moving)},
+            groups,
+            of,
+            {c: len(columns[c].codec.labels) for c in moving},
+            np.concatenate(residuals.values),
+            np.concatenate(residuals.weights),
+            np.zeros(residuals.size),
+        )
+
+    def codes(self, column: str) -> Codes:
+        return self.lines[self.line[column]]
+
+    def table(self, columns: Clique) -> _Table:
+        """The aims over some moving columns; of one column alone, it is the second of each pair."""
+        if columns not in self.tables:
+            aims = list(dict.fromkeys(aim for c in columns for aim in self.aims[c]))
+            own = [next(c for c in columns if c in aim.columns) for aim in aims]
+            places = [
+                aim.places.swapaxes(1, 2) if aim.columns[-1] != c else aim.places
+                for c, aim in zip(own, aims, strict=True)
+            ]
+            ends = np.cumsum([place[0].size for place in places])
+            every = np.zeros((max(map(len, places)), ends[-1]), dtype=np.int64)
+            for end, place in zip(ends, places, strict=True):
+                every[: len(place), end - place[0].size : end] = place.reshape(len(place), -1)
+            lines = [
+                (
+                    self.coarse[next(other for other in aim.columns if other != c)],
+                    self.coarse[c],
+                    place.shape[2],
+                )
+                if len(aim.columns) > 1
+                else (self.line[c], self.line[c], 0)
+                for c, aim, place in zip(own, aims, places, strict=True)
+            ]
+            weight = sum(float(self.weights[place.reshape(len(place), -1)[:, 0]].sum()) for place in places)
+            first, second, size = np.array(lines).T
+            offset = np.concatenate([[0], ends[:-1]])
+            self.tables[columns] = _Table(every, first, second, size, offset, weight)
+        return self.tables[columns]
+
+    def _values(self, table: _Table) -> NDArray[np.float64]:
+        """The residuals of all levels of each cell, together."""
+        found = self.residuals.take(table.places[0])
+        for places in table.places[1:]:
+            found += self.residuals.take(places)
+        return found
 
     def scores(self, column: str, rows: Codes) -> NDArray[np.float64]:
         """The residuals that each cell of a column has for some rows, float64[rows, cells]."""
-        found = np.zeros((rows.size, self.sizes[column]))
-        for pair in self.pairs[column]:
-            other = pair.other(column)
-            table = pair.together(self.residuals)
-            lines = table.T if column == pair.first else table
-            found += lines[self.coarse[other][rows]]
-        own = self._own(column)
-        scores = np.asarray(found[:, self.groups[column]] + own)
+        table = self.table((column,))
+        *offsets, begin = table.offset
+        groups = self.groups[column]
+        values = self._values(table)
+        of_pairs, own = values[:begin].reshape(-1, int(groups.max()) + 1), values[begin:]
+        found = np.zeros((rows.size, of_pairs.shape[1]))
+        for first, offset in zip(table.first, offsets, strict=False):
+            found += of_pairs.take(self.lines[first][rows] + offset // of_pairs.shape[1], axis=0)
+        scores = np.asarray(found[:, groups] + own)
         # No row becomes missing to obey a rule, but in place of another one.
         more = np.flatnonzero(own[self.labels[column] :] >= 0) + self.labels[column]
-        scores[:, more] += np.where(self.codes[column][rows][:, None] == more, 0.0, _AVOIDED)
+        scores[:, more] += np.where(self.codes(column)[rows][:, None] == more, 0.0, _AVOIDED)
         return scores
 
     def worth(self, column: str) -> float:
         """Score of a change of a column: the more rows depend on it, the sooner another one is changed."""
-        return float(round(_UNIT * _WORTH * sum(p.weight * p.dependence for p in self.pairs[column])))
+        return float(round(_UNIT * _WORTH * sum(aim.weight * aim.dependence for aim in self.aims[column])))
 
     def standing(self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]) -> NDArray[np.float64]:
         """The residuals of rows that have some codes in some columns, together, float64[*shape of codes].
 
         Args:
             rows: int64[rows], places of the rows.
-            codes: for each of the columns, int64[rows] or int64[rows, tries].
+            codes: for each of the columns, int64[rows, tries].
         """
-        found = np.zeros(np.broadcast_shapes(*(codes[c].shape for c in columns)))
-        for pair, groups in self._groups_of(columns, rows, codes):
-            found += pair.together(self.residuals).reshape(-1).take(groups)
-        for c in columns:
-            found += self._own(c).take(codes[c])
+        table = self.table(columns)
+        values, lines = self._values(table), self._lines(columns, rows, codes)
+        found = np.zeros(lines.shape[1:])
+        for first, second, size, offset in zip(
+            table.first, table.second, table.size, table.offset, strict=True
+        ):
+            found += values.take(lines[first] * size + lines[second] + offset)
         return found
 
-    def _groups_of(
-        self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]
-    ) -> Iterator[tuple[_Pair, NDArray[np.int64]]]:
-        shape = np.broadcast_shapes(*(codes[c].shape for c in columns))
-        wide = (slice(None),) + (None,) * (len(shape) - 1)
-        coarse = {c: self.groups[c][codes[c]] for c in columns}
-        for pair in dict.fromkeys(p for c in columns for p in self.pairs[c]):
-            first, second = (
-                coarse[c] if c in coarse else self.coarse[c][rows][wide] for c in (pair.first, pair.second)
-            )
-            yield pair, first * self.sizes[pair.second] + second
-
-    def _own(self, column: str) -> NDArray[np.float64]:
-        own = np.zeros(len(self.groups[column]))
-        for single in self.singles[column]:
-            own += self.residuals[single.begin + single.cells]
-        return own
-
-    def weight(self, columns: Clique) -> float:
-        pairs = dict.fromkeys(p for c in columns for p in self.pairs[c])
-        singles = (single.weight for c in columns for single in self.singles[c])
-        return float(sum(level.weight for p in pairs for level in p.levels) + sum(singles))
+    def _lines(self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]) -> Codes:
+        """The lines of rows that have some codes in some columns, int64[lines, *shape of codes]."""
+        lines = self.lines[:, rows]
+        shape = codes[columns[0]].shape
+        if len(shape) > 1:
+            lines = np.repeat(lines[:, :, None], shape[1], axis=2)
+        for c in columns:
+            lines[self.coarse[c]] = self.groups[c][codes[c]]
+            lines[self.line[c]] = codes[c]
+        return lines
 
     def moved(
         self, columns: Clique, rows: Codes, new: Mapping[str, Codes], rng: np.random.Generator | None
@@ -315,139 +399,36 @@ class _Aims:
         Returns:
             By how much L falls.
         """
-        changes = self._changes(columns, rows, new)
-        fall = -sum(float((c.rows * c.of(self.residuals)).sum()) for c in changes)
-        alone = 2.0 * sum(float(c.weight * c.movers) for c in changes)
-        together = sum(float(c.weight * np.square(c.rows).sum()) for c in changes)
+        table, lines = self.table(columns), self._lines(columns, rows, new)
+        before, after = table.cells(self.lines[:, rows]), table.cells(lines)
+        aim, who = np.nonzero(before != after)
+        left, entered = (table.places[:, cells[aim, who]] for cells in (before, after))
+        moves = left != entered
+        left, entered, who = left[moves], entered[moves], np.broadcast_to(who, moves.shape)[moves]
+        weights = self.weights[left]
+        fall = float((self.residuals[left] - self.residuals[entered]).sum())
+        alone = 2.0 * float(weights.sum())
+        np.add.at(self.rows, entered, 1.0)
+        np.subtract.at(self.rows, left, 1.0)
+        together = float((weights * (self.rows[entered] - self.rows[left])).sum())
+        self.rows[entered] = self.rows[left] = 0.0
         slope, curve = 2.0 * fall / _UNIT - alone, 2.0 * (together - alone)
         lowered = slope - curve / 2
         if rng is not None and slope < curve:
             best = max(slope / curve, 0.0) if curve > 0 else 0.0
-            go = np.flatnonzero(rng.random(rows.size) < best)
-            rows, new = rows[go], {c: new[c][go] for c in columns}
-            changes = self._changes(columns, rows, new)
+            goes = rng.random(rows.size) < best
+            left, entered, weights = (some[goes[who]] for some in (left, entered, weights))
+            rows, lines = rows[goes], lines[:, goes]
             lowered = best * slope / 2
-        for change in changes:
-            change.of(self.residuals)[:] += _UNIT * change.weight * change.rows
-        for c in columns:
-            self.codes[c][rows] = new[c]
-            self.coarse[c][rows] = self.groups[c][new[c]]
+        np.add.at(self.residuals, entered, _UNIT * weights)
+        np.subtract.at(self.residuals, left, _UNIT * weights)
+        self.lines[:, rows] = lines
         return lowered
-
-    def _changes(self, columns: Clique, rows: Codes, new: Mapping[str, Codes]) -> list[_Change]:
-        old = {c: self.codes[c][rows] for c in columns}
-        found: list[_Change] = []
-        both = zip(self._groups_of(columns, rows, old), self._groups_of(columns, rows, new), strict=True)
-        for (pair, before), (_, after) in both:
-            moves = before != after
-            left, entered = before[moves], after[moves]
-            found += [level.change(left, entered) for level in pair.levels]
-        for c in columns:
-            moves = old[c] != new[c]
-            left, entered = old[c][moves], new[c][moves]
-            found += [single.change(left, entered) for single in self.singles[c]]
-        return found
 
     @property
     def loss(self) -> float:
-        found = 0.0
-        for pair in dict.fromkeys(p for pairs in self.pairs.values() for p in pairs):
-            for level in pair.levels:
-                found += float(np.square(level.residuals(self.residuals)).sum()) / level.weight
-        for single in (single for some in self.singles.values() for single in some):
-            own = self.residuals[single.begin : single.begin + int(single.cells.max()) + 1]
-            found += float(np.square(own).sum()) / single.weight
-        return found / _UNIT**2
-
-
-@dataclass(frozen=True, eq=False)
-class _Change:
-    """The change of an aim's counts.
-
-    Attributes:
-        begin: place of its first residual.
-        rows: float64[cells], rows that enter less rows that leave.
-        movers: number of rows that change cells.
-    """
-
-    begin: int
-    weight: int
-    rows: NDArray[np.float64]
-    movers: int
-
-    @classmethod
-    def of_moves(cls, begin: int, weight: int, cells: Codes, left: Codes, entered: Codes) -> _Change:
-        size = int(cells[-1]) + 1
-        was, now = cells[left], cells[entered]
-        counts = np.bincount(now, minlength=size) - np.bincount(was, minlength=size)
-        return cls(begin, weight, counts.astype(np.float64), int(np.count_nonzero(was != now)))
-
-    def of(self, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
-        return residuals[self.begin : self.begin + self.rows.size]
-
-
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """An aim over two columns at one level: its place among the residuals, its weight, and its cells.
-
-    Attributes:
-        first, second: the place of each group along each axis.
-    """
-
-    begin: int
-    weight: int
-    first: Codes
-    second: Codes
-
-    @cached_property
-    def shape(self) -> tuple[int, int]:
-        return int(self.first[-1]) + 1, int(self.second[-1]) + 1
-
-    @cached_property
-    def _place(self) -> NDArray[np.int64]:
-        """The flat index of its cell for each combination of groups."""
-        return np.asarray(self.first[:, None] * self.shape[1] + self.second).reshape(-1)
-
-    def change(self, left: Codes, entered: Codes) -> _Change:
-        return _Change.of_moves(self.begin, self.weight, self._place, left, entered)
-
-    def by_group(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.residuals(every).reshape(-1).take(self._place)
-
-    def residuals(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
-        shape = self.shape
-        return every[self.begin : self.begin + shape[0] * shape[1]].reshape(shape)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """An aim over two columns: its levels, the finest first, its weight, and the rows that depend on it."""
-
-    first: str
-    second: str
-    levels: tuple[_Level, ...]
-    weight: int
-    dependence: float
-
-    def other(self, column: str) -> str:
-        return self.second if column == self.first else self.first
-
-    def together(self, every: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The residuals of all levels by group, axes as the columns."""
-        shape = len(self.levels[0].first), len(self.levels[0].second)
-        return np.asarray(sum(level.by_group(every) for level in self.levels)).reshape(shape)
-
-
-@dataclass(frozen=True, eq=False)
-class _Single:
-    """An aim over one column: its place among the residuals, its weight, and the cell of each code."""
-
-    begin: int
-    weight: int
-    cells: Codes
-
-    def change(self, left: Codes, entered: Codes) -> _Change:
-        return _Change.of_moves(self.begin, self.weight, self.cells, left, entered)
+        weights, which = np.unique(self.weights, return_inverse=True)
+        return float((np.bincount(which, weights=np.square(self.residuals)) / weights).sum()) / _UNIT**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,7 +442,7 @@ class _Repair:
         return columns_of(self.parts)
 
     def run(self, broken: Codes) -> None:
-        rows = len(next(iter(self.aims.codes.values())))
+        rows = self.aims.lines.shape[1]
         obeys = np.ones(rows, dtype=np.bool_)
         obeys[broken] = False
         left = broken[self.rng.permutation(broken.size)]
@@ -515,11 +496,12 @@ class _Repair:
     ) -> None:
         aims, columns = self.aims, self.columns
         tried = self.rng.choice(donors, (rows.size, _DONORS))
-        theirs = {c: aims.codes[c][tried] for c in columns}
-        before = aims.standing(columns, rows, self._codes(rows))
-        after = aims.standing(columns, rows, theirs)
+        codes = self._codes(rows)
+        # Its own cells come first, so that all are scored at once.
+        theirs = {c: np.column_stack([codes[c], aims.codes(c)[tried]]) for c in columns}
+        scores = aims.standing(columns, rows, theirs)
+        theirs, before, after = {c: own[:, 1:] for c, own in theirs.items()}, scores[:, 0], scores[:, 1:]
         if worth:
-            codes = self._codes(rows)
             for c in columns:
                 after = after + np.where(theirs[c] != codes[c][:, None], aims.worth(c), 0.0)
         which = after.argmin(axis=1)
@@ -531,8 +513,10 @@ class _Repair:
 
     def _refined(self, good: Codes) -> None:
         aims, columns = self.aims, self.columns
-        a_row = sum(len(aims.pairs[c]) * aims.sizes[c] + len(aims.groups[c]) for c in columns)
-        a_row += _DONORS * sum(len(aims.pairs[c]) + 1 for c in columns)
+        a_row = sum(
+            (len(aims.aims[c]) - 1) * (int(aims.groups[c].max()) + 1) + len(aims.groups[c]) for c in columns
+        )
+        a_row += _DONORS * sum(len(aims.aims[c]) for c in columns)
         most = max(int(_WORK // a_row), _LEAST)
         if good.size > most:
             # Rows are alike by the thousands, so that some of them bring the counts near to the aims.
@@ -584,7 +568,7 @@ class _Repair:
 
     def _first(self, falls: NDArray[np.float64], columns: Clique) -> Codes:
         """The third that lowers L most, of rows that lower it if each moves alone."""
-        movers = np.flatnonzero(falls > _UNIT * self.aims.weight(columns))
+        movers = np.flatnonzero(falls > _UNIT * self.aims.table(columns).weight)
         return movers[np.argsort(-falls[movers], kind="stable")[: -(-movers.size // 3)]]
 
     def _taken(self, columns: Clique, rows: Codes, new: Mapping[str, Codes], movers: Codes) -> float:
@@ -593,7 +577,7 @@ class _Repair:
         return self.aims.moved(columns, rows[movers], {c: new[c][movers] for c in columns}, self.rng)
 
     def _codes(self, rows: Codes) -> dict[str, Codes]:
-        return {c: self.aims.codes[c][rows] for c in self.columns}
+        return {c: self.aims.codes(c)[rows] for c in self.columns}
 
     def _closed(self, codes: Mapping[str, Codes], column: str) -> Mask:
         """Cells of a column that don't mend a row, bool[rows, cells]."""

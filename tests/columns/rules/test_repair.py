@@ -178,6 +178,35 @@ def test_no_row_becomes_missing_to_obey_a_rule():
     assert (found["a"] <= found["b"]).all() and max(found["a"].max(), found["b"].max()) == 19
 
 
+def test_moves_change_what_is_left_to_each_aim_by_the_rows_that_moved():
+    case = Case(TIMES, ["sched == 100 * hour + minute"], times, [], [("hour", "minute")])
+    columns, measured = ("sched", "hour", "minute"), [frozenset(("hour", "minute"))]
+    codes = {c: case.codes[c].astype(np.int64) for c in columns}
+    aims, again = (repair._Aims.of(case.tied.obedience, codes, columns, measured, {}) for _ in range(2))
+    before = aims.loss
+    assert not aims.residuals.any() and before == 0
+    for rng in (None, case.rng):
+        rows = case.rng.permutation(ROWS)[:500]
+        new = {c: codes[c][case.rng.permutation(ROWS)[:500]] for c in columns}
+        lowered = aims.moved(columns, rows, new, rng)
+        moved = (aims.codes("hour")[rows] == new["hour"]).mean()
+        assert (moved == 1) if rng is None else (moved < 1)
+        if rng is None:
+            assert aims.loss == pytest.approx(before - lowered) and aims.loss > 0
+    for aim in {aim for of_column in aims.aims.values() for aim in of_column}:
+        shape = aim.places.shape[1:]
+        lines = aims.coarse if len(aim.columns) > 1 else aims.line
+        off = np.zeros(shape)
+        for table, sign in ((aims, 1), (again, -1)):
+            np.add.at(off, tuple(table.lines[lines[c]] for c in aim.columns), sign)
+        for places in aim.places:
+            rows_off = np.zeros(places.max() + 1)
+            np.add.at(rows_off, places, off)
+            want = 16 * aims.weights[places] * rows_off[places]
+            assert np.array_equal(aims.residuals[places], want)
+    assert aims.residuals[0] == 0 and not aims.rows.any()
+
+
 @pytest.mark.parametrize(
     "rule",
     [
