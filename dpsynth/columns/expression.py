@@ -36,7 +36,7 @@ MAX_DEPTH = 40
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|`(?P<quoted>[^`]+)`"
-    r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,\[\]]))"
+    r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,~\[\]]))"
 )
 
 COMPARISONS: Mapping[str, Callable[[pa.Array, pa.Array], pa.Array]] = {

@@ -155,6 +155,7 @@ class CompiledSpec:
             # The journal says which file it is.
             "public": spec.public_table is not None,
             "known": [(m.columns, m.cells) for m in spec.public_marginals],
+            "regression": spec.regression and spec.model_dump(include={"regression"}),
             "tables": {n: t.model_dump(include=_LINKS) for n, t in (spec.tables or {}).items()},
         }
         return {

@@ -14,6 +14,7 @@ from decimal import Decimal
 from math import prod
 from typing import Annotated, Literal, Protocol, Self
 
+import pyarrow as pa
 from pydantic import Field, model_validator
 
 from dpsynth.accounting.neighbours import Neighbours
@@ -300,6 +301,23 @@ class AcceptanceKeys(Protocol):
         ...
 
 
+class RegressionKeys(Protocol):
+    """The section of a regression whose products are counted in place of columns."""
+
+    @property
+    def columns(self) -> Mapping[str, object]:
+        """The columns that are read of the table, by name."""
+        ...
+
+    def products(self, texts: Mapping[str, pa.StringArray]) -> dict[str, pa.Array]:
+        """The cells of the products of some rows, each from the texts of its own row alone."""
+        ...
+
+    def check(self, spec: Spec) -> None:
+        """Refuse what the configuration can't give."""
+        ...
+
+
 WIDE: Point[Callable[[Mapping[str, object]], dict[str, object]]] = Point("wide configuration", "tables")
 """Makes of the values of a configuration with linked tables those of a table with a row for each root."""
 
@@ -368,6 +386,11 @@ class Spec(Section):
     )
     verification: Annotated[object | None, OfWing("verification", optional=True)] = Field(
         default=None, description="What may be spent on questions of recipients. Left out: nothing."
+    )
+    regression: Annotated[RegressionKeys | None, OfWing("regression", optional=True)] = Field(
+        default=None,
+        description="A regression whose products are counted in place of columns: what dpsynth answer "
+        "--config-only writes for a question about one. Left out: none.",
     )
     embargo: Annotated[str | None, OfWing("embargo", optional=True)] = Field(
         default=None,
@@ -493,6 +516,8 @@ class Spec(Section):
         check_history(self, columns)
         if self.accept is not None:
             self.accept.check(self, {n: c for n, c in columns.items() if not c.part_of})
+        if self.regression is not None:
+            self.regression.check(self)
         self._privacy_suits_the_method(columns)
         self._searches_checked(columns)
         self._period_checked()

@@ -28,6 +28,7 @@ from dpsynth.curator import (
     DatabaseTable,
     MemoryTable,
     MemoryTables,
+    as_texts,
     check_source,
     names_of,
     read_batches,
@@ -246,14 +247,19 @@ def cells_of(
         columns: the columns to read, for its owner's eyes; None for those that a release reads.
     """
     names = names_to_read(inputs, occasion) if columns is None else columns
-    table = table_of_rows(inputs)
+    table, near = table_of_rows(inputs), inputs.plan.neighbours
     if table is not None:
-        return table.batches(names)
-    path, form = file_of(inputs)
-    near = inputs.plan.neighbours
-    return read_cells(
-        path, names, form, keep_broken=near.person is None, keep_empty=near.rows_public, broken=broken
-    )
+        found = table.batches(names)
+    else:
+        path, form = file_of(inputs)
+        found = read_cells(
+            path, names, form, keep_broken=near.person is None, keep_empty=near.rows_public, broken=broken
+        )
+    by = inputs.spec.regression
+    if by is None or not {*by.columns} <= {*names}:
+        return found
+    # Products of a row's own cells. A column that is read, as of persons, stays as it is.
+    return ({**by.products(next(as_texts([batch]))), **batch} for batch in found)
 
 
 class LinkedRows(Protocol):
@@ -300,7 +306,8 @@ def queried(source: Source) -> DatabaseTable:
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
     """Names of the columns that a release reads, with the columns of the person and the period."""
     unit, part = inputs.plan.neighbours.columns, occasion.part
-    names = [c.source for c in inputs.compiled.columns]
+    by = inputs.spec.regression
+    names = [c.source for c in inputs.compiled.columns] if by is None else [*by.columns]
     more = [*unit, *([] if part is None else [part.column])]
     return list(dict.fromkeys([*names, *more]))
 

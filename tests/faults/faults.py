@@ -1330,6 +1330,41 @@ FAULTS: tuple[Fault, ...] = (
         "wings/governance/test_verification.py::test_an_outcome_is_what_every_figure_between_the_limits_says",
     ),
     _fault(
+        "limits of coefficients for half of the noise",
+        "Recipients are told that coefficients hold, or don't, more often than the odds allow.",
+        "Regression._solved",
+        "limits = factor *",
+        "limits = 0.5 * factor *",
+        "wings/governance/test_regression.py::test_limits_of_one_term_hold_as_often_as_they_say[gaussian]",
+    ),
+    _fault(
+        "rows that lack some numbers in the products of others",
+        "A cell that can't be read adds a number beyond the grid to sums.",
+        "Regression.multiplied",
+        "np.logical_or.reduce",
+        "np.logical_and.reduce",
+        "wings/governance/test_regression.py::"
+        "test_no_row_moves_the_sum_of_a_product_further_than_its_limit_and_some_row_moves_each_so_far",
+    ),
+    _fault(
+        "products in place of persons",
+        "Rows are bounded by numbers that a regression has made, and a person has more than max_rows.",
+        "cells_of",
+        "{**by.products(next(as_texts([batch]))), **batch}",
+        "{**batch, **by.products(next(as_texts([batch])))}",
+        "wings/governance/test_regression.py::"
+        "test_a_column_of_persons_that_is_named_like_a_product_stays_that_of_the_persons",
+    ),
+    _fault(
+        "one digest for all regressions",
+        "An answer to another question is shown as that of this one.",
+        "CompiledSpec._questions",
+        'spec.regression and spec.model_dump(include={"regression"})',
+        "spec.regression and 1",
+        "wings/governance/test_regression.py::"
+        "test_another_regression_or_other_ends_of_its_columns_is_another_question",
+    ),
+    _fault(
         "limits of verdicts without noise",
         "What is to be used is off by more than is said.",
         "DEVIATIONS",

@@ -26,6 +26,7 @@ WING = Wing(
         "accept": f"{_HERE}.acceptance.keys:Accept",
         "criteria": f"{_HERE}.acceptance.judging:judged",
         "verification": f"{_HERE}.verification.answering:Verification",
+        "regression": f"{_HERE}.verification.regression:RegressionKeys",
         "criteria beforehand": f"{_HERE}.acceptance.judging:told_beforehand",
         "policy of a ledger": f"{_HERE}.governed:Governed",
         "policy on the command line": f"{_HERE}.commands:policy",

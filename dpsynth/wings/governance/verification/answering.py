@@ -28,11 +28,13 @@ from dpsynth.columns.section import Number, Section, Value, refused
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import ConfigError
 from dpsynth.statistics.grouped_counts import condition_of
+from dpsynth.wings.governance.verification.regression import keys_of, regression_in
 
 SUFFIX = "-questions"
 """The end of the name of releases that answer questions."""
 
 _KEPT = ("source", "ledger", "period", "engine")
+_OF_SUMS: dict[str, Value] = {"one_way": Decimal("0.05"), "statistics": Decimal("0.95")}
 
 
 class Verification(Section):
@@ -79,6 +81,28 @@ def config_of(spec: Spec, values: Mapping[str, Value], text: str) -> dict[str, V
         QuestionRefused: the question isn't about its columns.
     """
     allowed, layout = verification_of(spec), compiled(spec).layout
+    declared, privacy = values["columns"], values["privacy"]
+    assert isinstance(declared, dict) and isinstance(privacy, dict)
+    regression = regression_in(text, layout)
+    split: Value = {"exam": 0} if regression is None else _OF_SUMS
+    own = _of_query(declared, text, layout) if regression is None else keys_of(regression[0], declared)
+    return {
+        **{key: values[key] for key in _KEPT if key in values},
+        "release": f"{spec.release}{SUFFIX}",
+        "privacy": {
+            **{key: value for key, value in privacy.items() if key != "split"},
+            "epsilon": allowed.question,
+            **({} if spec.privacy.sample_rate is not None else {"split": split}),
+            "on_empty": "go",
+        },
+        "structure": "independent",
+        "sample": {"rows": 1},
+        **own,
+    }
+
+
+def _of_query(declared: dict[str, Value], text: str, layout: Layout) -> dict[str, Value]:
+    """The keys of the release that answers what ``dpsynth query`` would."""
     question = question_in(text, layout)
     named = _named(question, layout)
     unknown = next((name for name in named if name not in layout.modelled), None)
@@ -86,22 +110,11 @@ def config_of(spec: Spec, values: Mapping[str, Value], text: str) -> dict[str, V
         words = f"The question names '{unknown}', which is computed from other columns. Name those."
         raise ConfigError(words)
     sources = {layout.modelled[name].source for name in named}
-    declared, privacy = values["columns"], values["privacy"]
-    assert isinstance(declared, dict) and isinstance(privacy, dict)
     together: Value = {"method": "fixed", "cliques": [list(named)], "merge_rare": 0}
     columns = {n: _in_few_bins(d, n, question, layout) for n, d in declared.items() if n in sources}
     return {
-        **{key: values[key] for key in _KEPT if key in values},
-        "release": f"{spec.release}{SUFFIX}",
-        "privacy": {
-            **{key: value for key, value in privacy.items() if key != "split"},
-            "epsilon": allowed.question,
-            **({} if spec.privacy.sample_rate is not None else {"split": {"exam": 0}}),
-            "on_empty": "go",
-        },
         "columns": columns,
         "structure": together if len(named) > 1 else "independent",
-        "sample": {"rows": 1},
         "publish": {"statistics": _statistics(question), "formats": ["csv"]},
     }
 

@@ -57,7 +57,7 @@ def answer(  # noqa: PLR0913 (options of a command)
     from dpsynth.bundle.recipient import open_bundle
     from dpsynth.bundle.recipient.query import answered
     from dpsynth.bundle.signature import key_in
-    from dpsynth.config import from_mapping, load
+    from dpsynth.config import compiled, from_mapping, load
     from dpsynth.config.document import read_yaml
     from dpsynth.pipeline.beginning import Request
     from dpsynth.pipeline.inputs import SIGNING_KEY
@@ -67,6 +67,7 @@ def answer(  # noqa: PLR0913 (options of a command)
         verification_of,
     )
     from dpsynth.wings.governance.verification.papers import Question, read, tell, write
+    from dpsynth.wings.governance.verification.regression import coefficients
 
     paper, _ = read(asked, Question)
     spec = load(config)
@@ -87,7 +88,7 @@ def answer(  # noqa: PLR0913 (options of a command)
     guarantee = opened.facts.guarantee
     told = tell(
         paper,
-        answered(opened, paper.question),
+        coefficients(opened, paper.question, compiled(spec).layout) or answered(opened, paper.question),
         (guarantee.epsilon, guarantee.delta, guarantee.unit),
         opened.facts.release_id,
     )

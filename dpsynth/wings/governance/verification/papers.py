@@ -24,6 +24,7 @@ from dpsynth.bundle.recipient.bundle import Bundle
 from dpsynth.bundle.recipient.query import MOST_GROUPS, Answer, answered
 from dpsynth.bundle.signature import CHECKSUMS, SigningKey, sha256_of, signer_of
 from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.wings.governance.verification.regression import coefficients
 
 Outcome = Literal["holds", "does not hold", "can't be told"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -138,7 +139,7 @@ def outcome(claimed: float, low: float | None, high: float | None, within: float
 
 def ask(bundle: Bundle, text: str, within: float) -> tuple[Question, Answer]:
     """The question about what a bundle answers, and the answer; QuestionRefused if nothing can be asked."""
-    found = answered(bundle, text)
+    found = coefficients(bundle, text) or answered(bundle, text)
     claims = [
         Claim(group=dict(zip(found.question.by, row.labels, strict=True)), figure=row.estimate.value)
         for row in found.rows
