@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property
 from typing import Protocol
 
 from dpsynth.accounting.amount import PI, float_up
@@ -121,7 +122,7 @@ class GaussianEvent(Event):
     def rho(self) -> Fraction:
         return Fraction(self.l2_squared) / (2 * Fraction(self.sigma) ** 2)
 
-    @property
+    @cached_property
     def half_mu_squared(self) -> Fraction | None:
         """l2_squared/(2 (0.999 sigma^2 - 0.6)); None where sigma is too small for that."""
         variance = continuous_variance(Fraction(self.sigma))
