@@ -94,7 +94,7 @@ def test_croissant_lists_every_file_with_its_checksum_and_every_column_where_it_
 ) -> None:
     folder = written(formats=formats)
     found = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
-    assert found["conformsTo"] == "http://mlcommons.org/croissant/1.0" and found["@type"] == "sc:Dataset"
+    assert found["conformsTo"] == "http://mlcommons.org/croissant/1.1" and found["@type"] == "sc:Dataset"
     listed = {file["@id"]: file for file in found["distribution"]}
     others = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
     assert listed.keys() == others - {"manifest.json", *CATALOGUES, "SHA256SUMS"}

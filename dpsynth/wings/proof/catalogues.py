@@ -1,6 +1,6 @@
 """A release in the forms of catalogues: Croissant, DCAT-AP, the registry of deployments, NIST's guideline.
 
-Croissant (version 1.0, mlcommons.org/croissant/1.0) says what public files are and what columns hold,
+Croissant (version 1.1, mlcommons.org/croissant/1.1) says what public files are and what columns hold,
 as JSON-LD. It wants a licence, an address and a creator as well. Those are the publisher's to give. DCAT-AP
 (version 3), for portals of offices, says what files there are.
 
