@@ -442,8 +442,8 @@ def _check_role(policy: Policy, role: Role, key: str | None, ledger: str) -> Non
     whose = f"{key} is not among them" if key is not None else "no key was given"
     raise NotApproved(
         f"The policy of the ledger{' ' * bool(ledger)}{ledger} lets {', '.join(policy.keys_of(role))} "
-        f"{DOES[role]}, and {whose}. Name the file of such a key with the environment variable {KEY}. "
-        "Nothing was changed and nothing was read."
+        f"{DOES[role]}, and {whose}. Name the file of such a key with --key, or, where a command has no such "
+        f"option, with the environment variable {KEY}. Nothing was changed and nothing was read."
     )
 
 
