@@ -104,6 +104,22 @@ def test_a_column_whose_values_count_keeps_its_bins(tmp_path, question):
     assert sub(tmp_path, question)["columns"]["age"] == plain(COLUMNS["age"])
 
 
+def test_the_order_of_a_persons_rows_is_not_asked_about_and_linked_tables_have_no_questions(tmp_path):
+    unit = {"column": "id", "max_rows": 3, "history": {"order_by": "age"}}
+    columns = {**COLUMNS, "id": {"type": "identifier", "surrogates": True}}
+    found = sub(
+        tmp_path, "count by sex", privacy={"epsilon": 3, "delta": 1e-6, "unit": unit}, columns=columns
+    )
+    assert from_mapping(found).privacy.protected.max_rows == 3 and "history" not in found["privacy"]["unit"]
+    child = {"source": {"path": "b.csv"}, "parent": {"table": "a", "key": "k", "max_children": 2}}
+    root = {"source": {"path": "a.csv"}, "key": "k", "columns": {"sex": COLUMNS["sex"]}}
+    tables = {"a": root, "b": {**child, "columns": {"city": COLUMNS["city"]}}}
+    linked = values(tmp_path, tables=tables, ledger={"dataset": "two"})
+    linked = plain({key: value for key, value in linked.items() if key not in ("source", "columns")})
+    with pytest.raises(ConfigError, match="Questions about linked tables aren't answered"):
+        config_of(from_mapping(linked), linked, "count")
+
+
 def test_questions_that_can_not_be_answered_are_refused_before_anything_is_charged(tmp_path):
     with pytest.raises(ConfigError, match="no section verification"):
         sub(tmp_path, "count", verification=None)

@@ -66,6 +66,8 @@ def verification_of(spec: Spec) -> Verification:
             "The configuration has no section verification, so no question of a recipient is answered. Allow "
             "some, such as verification: {epsilon: 0.5, question: 0.05}."
         )
+    if spec.tables is not None:
+        raise ConfigError("Questions about linked tables aren't answered. Remove verification.")
     return found
 
 
@@ -83,7 +85,7 @@ def config_of(spec: Spec, values: Mapping[str, Value], text: str) -> dict[str, V
     allowed, layout = verification_of(spec), compiled(spec).layout
     declared, privacy = values["columns"], values["privacy"]
     assert isinstance(declared, dict) and isinstance(privacy, dict)
-    regression = regression_in(text, layout)
+    unit, regression = privacy.get("unit", "row"), regression_in(text, layout)
     split: Value = {"exam": 0} if regression is None else _OF_SUMS
     own = _of_query(declared, text, layout) if regression is None else keys_of(regression[0], declared)
     return {
@@ -92,6 +94,8 @@ def config_of(spec: Spec, values: Mapping[str, Value], text: str) -> dict[str, V
         "privacy": {
             **{key: value for key, value in privacy.items() if key != "split"},
             "epsilon": allowed.question,
+            # The same persons are protected, whether or not their rows follow each other.
+            "unit": {k: v for k, v in unit.items() if k != "history"} if isinstance(unit, dict) else unit,
             **({} if spec.privacy.sample_rate is not None else {"split": split}),
             "on_empty": "go",
         },

@@ -216,11 +216,9 @@ class RegressionKeys(Section):
         except ValueError as error:
             raise refused(str(error), "regression") from None
         if other is not None:
-            words = "is no product of this regression: dpsynth answer --config-only writes those that are"
-            raise refused(words, "columns", other)
+            raise refused("is no product of this regression: let dpsynth answer write them", "columns", other)
         if spec.privacy.sample_rate is not None:
-            words = "must be left out with regression, whose limits are about all rows"
-            raise refused(words, "privacy", "sample_rate")
+            raise refused("must be left out with regression, which is of all rows", "privacy", "sample_rate")
         if spec.engine.by_workers:
             raise refused("must be left out with regression, which one process counts", "engine", "dask")
 
