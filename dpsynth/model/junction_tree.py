@@ -106,7 +106,7 @@ def junction_tree(domain: Domain, cliques: Iterable[Clique]) -> JunctionTree:
 Zeros = Mapping[Clique, NDArray[np.bool_]]
 """Structural zeros by clique: True for cells that no row can have, axes in the clique's order."""
 
-_FREE = 1 << 18
+_FREE = 1 << 20
 """Cells up to which a tree may grow for its zeros in any case."""
 
 

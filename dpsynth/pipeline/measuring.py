@@ -38,7 +38,7 @@ from dpsynth.columns.measurement import (
     WeightedCounts,
     estimated_total,
 )
-from dpsynth.columns.rules import refuse_unobeyed
+from dpsynth.columns.rules import grids_of, refuse_unobeyed, told_apart
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
@@ -494,18 +494,19 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
 
     Columns of a requested statistic with several columns, or of a joint public marginal, keep all values. If
     only single columns are measured, no values are merged. Groups stand beside values in the final model, and
-    may take half of its cells. Ends of a column that a constraint names join no other group: a rule would
-    then hold for a part of the group only, and its cells would be no zeros of the model.
+    may take half of its cells. Ends of a column that a constraint names join no other group, and a group ends
+    where a rule tells two kinds of values: otherwise a rule holds for a part of the group only, and its cells
+    are no zeros of the model.
     """
     plan, columns = stage.plan, stage.layout.columns
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
     # Rows follow each other by values, as long as these are not too many.
-    by = inputs.spec.privacy.order_by
+    by, rules = inputs.spec.privacy.order_by, inputs.compiled.rules
     paired.update([by] if by and stage.domain.sizes[by] <= MOST_PLACES else [])
     earlier = discounted(answers.evidence.columns, answers.one_way)
     values = {c.name: len(c.codec.labels) for c in columns}
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
-    ruled = inputs.compiled.rules.named
+    ruled = rules.named
     ordered = {
         c.name: Ordered(max(answers.rows, 1.0), c.drawn_inside and c.name not in ruled)
         for c in columns
@@ -516,6 +517,7 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
     compression = rare_groups(
         stage.domain, singles, plan.merged_below, beside, values, ordered, plan.max_cells // 2
     )
+    compression = told_apart(compression, grids_of(rules, stage.layout))
     return Expansion(stage.domain, compression, (*answers.one_way, *earlier), numbers, values)
 
 

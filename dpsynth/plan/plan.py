@@ -383,6 +383,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             and epsilon leave no budget.
     """
     spec, columns, known = compiled.spec, compiled.columns, compiled.public_marginals
+    partners = compiled.rules.partners
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     exam = _exam(spec, domain)
@@ -393,7 +394,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     own = None if found is None else found.plan.own
     total = None if found is None or found.next_tier else found.plan.total_price
     terms = [
-        (Spending(budget, measure, near, noise, known), outlined, tiers, selection)
+        (Spending(budget, measure, near, noise, known, partners), outlined, tiers, selection)
         for measure in measures_of(spec)
         if found is None or measure == found.plan.measure
         for outlined in [outline.outline(domain.sizes, wanted, measure, noise)]
@@ -448,7 +449,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         tiers=way.tiers,
         tier=way.tiers[place],
         later=whole.budget - way.tiers[place].budget,
-        one_way={c: weight for c, weight in one_way_weights(domain, near, known).items() if c},
+        one_way={c: weight for c, weight in one_way_weights(domain, near, known, partners).items() if c},
         cost=planned(
             way.spending.measure, noise, whole.budget, Amount(whole.epsilon, whole.spent_delta), way.selection
         ),

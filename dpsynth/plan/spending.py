@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from dpsynth.accounting.amount import Amount
@@ -306,16 +307,22 @@ class PlannedStep:
 
 
 def one_way_weights(
-    domain: Domain, near: Neighbours, public: PublicMarginals = NO_PUBLIC_MARGINALS
+    domain: Domain,
+    near: Neighbours,
+    public: PublicMarginals = NO_PUBLIC_MARGINALS,
+    partners: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[Clique, Fraction]:
     """The one-way questions, the total first unless it is public, with their shares' weights.
 
     Weights grow with the number of cells as n^(2/3), which makes the expected L1 error,
-    summed over all columns, least for Gaussian noise within a given rho. Public marginals are not asked.
+    summed over all columns, least for Gaussian noise within a given rho. An error of a column that rules tie
+    to several others, as the number of a household's members, is one of theirs too, and counts as often.
+    Public marginals are not asked.
     """
     asked: list[Clique] = [] if near.rows_public or public.rows is not None else [()]
     asked += [(c,) for c in domain.columns if c not in public.columns]
-    return {clique: Fraction(domain.cells(clique) ** (2 / 3)) for clique in asked}
+    times: dict[Clique, int] = {(c,): max(number, 1) for c, number in partners.items()}
+    return {c: Fraction((domain.cells(c) * times.get(c, 1)) ** (2 / 3)) for c in asked}
 
 
 @dataclass(frozen=True)
@@ -356,6 +363,7 @@ class Spending:
 
     Attributes:
         public: public marginals, which are not asked.
+        partners: the number of columns that rules tie to each.
     """
 
     budget: Fraction
@@ -363,6 +371,7 @@ class Spending:
     near: Neighbours
     noise: NoiseName
     public: PublicMarginals = NO_PUBLIC_MARGINALS
+    partners: Mapping[str, int] = field(default_factory=dict)
 
     def steps(
         self, shares: Shares, outlined: StrategyOutline, domain: Domain, asked: Asked = NOTHING_ELSE
@@ -378,7 +387,7 @@ class Spending:
         if not outlined.cliques:
             return (*found, *self._statistics(own, asked), self._one_way(left, domain, asked), *exam)
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
-        singles = one_way_weights(domain, self.near, self.public)
+        singles = one_way_weights(domain, self.near, self.public, self.partners)
         one_way = shares.one_way if singles else Fraction(0)
         return (
             *found,
@@ -408,7 +417,10 @@ class Spending:
 
         By its weight alone the number of rows would not tell a small table from an empty one.
         """
-        weights, allowance = one_way_weights(domain, self.near, self.public), self.budget * share
+        weights, allowance = (
+            one_way_weights(domain, self.near, self.public, self.partners),
+            self.budget * share,
+        )
         paid: dict[Clique, Fraction] = {}
         if () in weights:
             own = allowance * weights[()] / sum(weights.values())

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.columns.domain import Compression, Domain
+from dpsynth.columns.rules.grids import DEPENDS, OBEYED, VIOLATED, Grid, told_apart
 
 DOMAIN = Domain({"city": 4, "sex": 2, "age": 3})
 
@@ -46,3 +47,15 @@ def test_two_groupings_share_a_digest_only_if_they_are_the_same(one, two):
 def test_the_digest_knows_no_order_of_columns_and_no_integer_type():
     small = Compression({"b": np.array([0, 0], np.uint8), "a": np.array([0, 1, 0], np.int32)})
     assert small.digest == compression(a=[0, 1, 0], b=[0, 0]).digest
+
+
+def test_groups_end_where_a_rule_tells_two_kinds_of_values():
+    number, age = np.arange(5)[:, None], np.arange(3)
+    states = {
+        "third": np.where((number >= 3) == (age < 2), OBEYED, VIOLATED),
+        "order": np.where(number <= age, OBEYED, DEPENDS),
+    }
+    grids = {name: Grid(0, ("number", name), state.astype(np.int8)) for name, state in states.items()}
+    groups = compression(number=[0, 1, 1, 1, 1], third=[0, 1, 0], order=[0, 0, 1])
+    found = told_apart(groups, grids.values()).groups
+    assert {c: g.tolist() for c, g in found.items()} == {"number": [0, 1, 1, 2, 2], "order": [0, 0, 1]}

@@ -897,6 +897,23 @@ FAULTS: tuple[Fault, ...] = (
         "model/test_zeros_within.py",
     ),
     _fault(
+        "groups across the kinds of a rule",
+        "Linked tables have too many rows: groups of numbers hold cells that are there, and others.",
+        "compress",
+        "compression = told_apart(compression, grids_of(rules, stage.layout))",
+        "pass",
+        "release/test_numbers_of_children.py::test_numbers_of_rows_come_out_as_they_are[mostly none-0.3-0.2]",
+    ),
+    _fault(
+        "numbers of child rows as noisy as any column",
+        "The tables have far more or fewer rows than the private ones.",
+        "one_way_weights",
+        "domain.cells(c) * times.get(c, 1)",
+        "domain.cells(c)",
+        "plan/test_plan.py::"
+        "test_a_column_that_rules_tie_to_several_weighs_as_if_it_had_as_many_times_the_cells",
+    ),
+    _fault(
         "constraint not enforced",
         "Rows that violate a rule are kept.",
         "Drawing.rows",

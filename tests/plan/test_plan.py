@@ -12,7 +12,7 @@ from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.column import domain_of
 from dpsynth.columns.domain import Domain
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import CUTOFF_SHARE, EXAM_SHARE, Found, make_plan, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
@@ -20,6 +20,7 @@ from dpsynth.plan.spending import Shares, Spending, StrategyOutline, one_way_wei
 from dpsynth.strategy import strategy_of
 from tests.plan.outlines import Alone, Outline
 from tests.thinned import thinned
+from tests.wings.tables.linked import two
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
 PRIVACIES = [
@@ -142,6 +143,16 @@ def test_each_column_is_asked_once_and_the_total_only_where_it_is_private(any_pl
     exam = ["exam"] * (spec.privacy.split is None)
     expected = [*first, "one_way", *chosen, *["marginals"] * (plan.outlined.cliques > 0), *exam]
     assert [s.step for s in plan.steps] == expected
+
+
+def test_a_column_that_rules_tie_to_several_weighs_as_if_it_had_as_many_times_the_cells():
+    ledger = {"url": "sqlite:///l.db", "dataset": "x"}
+    privacy = {"epsilon": 1, "delta": 1e-6}
+    spec = from_mapping({"release": "x", "tables": two(), "privacy": privacy, "ledger": ledger})
+    plan, sizes = make_plan(compiled(spec), Outline()), domain_of(compiled(spec).columns).sizes
+    # Age and sex of three persons are there by the number of persons.
+    assert plan.one_way[("persons",)] == Fraction((6 * sizes["persons"]) ** (2 / 3))
+    assert plan.one_way[("persons_2_age",)] == Fraction(sizes["persons_2_age"] ** (2 / 3))
 
 
 def test_the_split_of_the_one_way_share_sums_to_no_more_than_the_share(any_plan):

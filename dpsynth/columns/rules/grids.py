@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Codes
 from dpsynth.columns.conditions import MOST_CELLS, CellsOfRows, Truth, possible
-from dpsynth.columns.domain import Clique
+from dpsynth.columns.domain import Clique, Compression
 from dpsynth.columns.expression import Call, Expression, Reference
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules.rule import Condition, Rules, Tie, connected
@@ -99,6 +99,23 @@ def zeros_of(
         if zeros.any():
             found[grid.columns] = found.get(grid.columns, False) | zeros
     return found
+
+
+def told_apart(compression: Compression, grids: Iterable[Grid]) -> Compression:
+    """The same groups, cut where a rule tells two kinds of a column's values, and no more.
+
+    The number of a household's members is below 3, or not, where its third member's age is missing, or not.
+    """
+    found = dict(compression.groups)
+    for grid in grids:
+        for axis, column in enumerate(grid.columns):
+            lines = np.moveaxis(grid.state, axis, 0).reshape(grid.state.shape[axis], -1)
+            other = (lines != lines[0]).any(axis=1)
+            if column in found and other.any() and (lines[other] == lines[other][0]).all():
+                both = 2 * found[column] + other
+                _, first, group = np.unique(both, return_index=True, return_inverse=True)
+                found[column] = np.argsort(np.argsort(first))[group]
+    return Compression({c: groups for c, groups in found.items() if groups.max() + 1 < groups.size})
 
 
 def _merged(zeros: NDArray[np.bool_], axis: int, groups: NDArray[np.integer]) -> NDArray[np.bool_]:

@@ -111,6 +111,16 @@ class Rules:
         return tuple((tie.left, tie.right) for tie in self.ties)
 
     @cached_property
+    def partners(self) -> Mapping[str, int]:
+        """The number of columns that conditions about two columns tie to each."""
+        found: dict[str, set[str]] = {}
+        for condition in self.conditions:
+            names = self.names(condition.formula, into_sums=False)
+            for column in names if len(names) == 2 else ():
+                found.setdefault(column, set()).update(names)
+        return {column: len(names) - 1 for column, names in found.items()}
+
+    @cached_property
     def pinned(self) -> frozenset[str]:
         """Columns with one value in each place: the right column of a tie, and both if it holds both ways."""
         return frozenset(c for tie in self.ties for c in (tie.left, tie.right)[0 if tie.both else 1 :])
