@@ -143,7 +143,6 @@ IDEAS = {
     "inside two bins": Idea("values drawn independently", ((joint_density, "LEAST_CORRELATION", 2.0),)),
     "choosing": Idea("all distances asked for, no pair chosen", ((auto, "PICKS", ALL),)),
     "small pairs": Idea("small pairs chosen like others", ((auto, "SMALL_A_COLUMN", 0),)),
-    "penalties": Idea("pairs chosen by distance alone", ((auto, "penalty", lambda error, cells: 0),)),
     "guesses": Idea("pairs not chosen taken for independent", ((auto, "UNPICKED", 0.0),)),
     "caution": Idea("noisy distances as they come", ((auto, "CAUTION", 0.0),)),
     "worth": Idea(

@@ -37,7 +37,7 @@ from dpsynth.model import Triangulation, denoised_answers, posteriors
 from dpsynth.model.denoising import LEAST_CELLS as LEAST_DENOISED
 from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
-from dpsynth.strategy.allocation import MEASURED_A_COLUMN, Split, Trade, penalty, shared, whole_weights
+from dpsynth.strategy.allocation import MEASURED_A_COLUMN, Split, Trade, shared, whole_weights
 from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, with_blocks
 from dpsynth.strategy.exclusive_ors import SHOWN, Scan, scan_of
 from dpsynth.strategy.second_round import (
@@ -232,7 +232,7 @@ class Auto:
         trade = _trade(door, problem, first)
         bound = _bound(trade, problem)
         pairs = Pairs.of(problem, bound, door.measure)
-        distances = _distances(door, problem, pairs, trade, first)
+        distances = _distances(door, problem, pairs, first)
         grown = _grown(problem, pairs, distances, trade, bound)
         unknown = later > 0 and pairs_would_tell(door, problem, len(pairs.cliques), pairs.unasked)
         beside = later > 0 and (unknown or grown.outside > 0)
@@ -301,18 +301,14 @@ def _bound(trade: Trade, problem: Problem) -> int:
     return min(problem.max_cells, known + max(LEAST_CELLS, 2 * alone, worthwhile))
 
 
-def _distances(door: Door, problem: Problem, pairs: Pairs, trade: Trade, choosing: Fraction) -> Floats:
+def _distances(door: Door, problem: Problem, pairs: Pairs, choosing: Fraction) -> Floats:
     model, count = problem.start.model, len(pairs.cliques)
     if count == 0:
         return np.zeros(0)
     if not pairs.unasked:
         distances, spread = door.errors(pairs.cliques, model, choosing)
         return np.asarray(distances - CAUTION * spread)
-    least = np.sort(pairs.burdens)[: int(MEASURED_A_COLUMN * len(problem.domain.columns))]
-    price = trade.price(np.full(least.size, np.inf), least)
-    costs = (1 + 1 / trade.power) * price * trade.costs(pairs.burdens, price)
-    penalties = [penalty(cost / weight, 1) for cost, weight in zip(costs, pairs.weights, strict=True)]
-    picked = _picked(door, problem, pairs, penalties, choosing * (1 - TOLD) / pairs.choices)
+    picked = _picked(door, problem, pairs, choosing * (1 - TOLD) / pairs.choices)
     distances, spread = door.errors([pairs.cliques[i] for i in picked], model, choosing * TOLD)
     noisy = distances - CAUTION * spread
     found = np.full(
@@ -322,13 +318,7 @@ def _distances(door: Door, problem: Problem, pairs: Pairs, trade: Trade, choosin
     return found
 
 
-def _picked(
-    door: Door,
-    problem: Problem,
-    pairs: Pairs,
-    penalties: Sequence[int],
-    price: Fraction,
-) -> NDArray[np.intp]:
+def _picked(door: Door, problem: Problem, pairs: Pairs, price: Fraction) -> NDArray[np.intp]:
     given = pairs.given.tolist()
 
     def admissible(before: Sequence[int]) -> NDArray[np.bool_]:
@@ -342,8 +332,7 @@ def _picked(
         price,
         pairs.choices,
         admissible,
-        penalties,
-        whole_weights(np.where(pairs.wanted, pairs.weights / WANTED_COUNT, pairs.weights)),
+        weights=whole_weights(np.where(pairs.wanted, pairs.weights / WANTED_COUNT, pairs.weights)),
     )
     return np.array([*given, *order], dtype=np.intp)
 

@@ -43,8 +43,6 @@ LATER = Fraction(1, 5)
 """The part of the structure step's budget for distances after the tree: half for pairs, half for triples."""
 DENOISED = 0.3
 """Error of a denoised cell relative to its noise."""
-CAUTION = 0.3
-"""Standard deviations of noise that are taken off a noisy distance."""
 LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
 """Bounds on the tree's share of the budget."""
 TELLING = 12
@@ -60,8 +58,9 @@ MOST_TRIPLES = 500
 """Largest number of larger triples that are asked about: those whose pairs depend most."""
 SMALL_OF = 25
 """Small triples are asked about, whether their pairs depend or not, in tables of at most so many columns."""
-SMALL_CAUTION = 3.0
-"""As CAUTION, for small triples: they are many, and few of them tell more than their pairs do."""
+CAUTION = 3.0
+"""Standard deviations of noise that are taken off the noisy distance of a small triple: there are many, and
+few of them tell more than their pairs do."""
 LARGER_OF = 180
 """Triples are looked for in tables of at most so many columns. With more, it takes longer than all else."""
 SMALL_CELLS, LARGER_CELLS = range(1, MOST_CELLS + 1), range(MOST_CELLS + 1, 20_001)
@@ -116,7 +115,7 @@ class _Candidates:
     """Cliques that a round may measure.
 
     Attributes:
-        distances: float64, noisy distances from what is known, in rows, less caution.
+        distances: float64, noisy distances from what is known, in rows; those of small triples less caution.
         weights: float64, weight of a row of error in each.
     """
 
@@ -177,7 +176,7 @@ def with_pairs_beside(
     beside = [pairs[i] for i in at]
     found = _Candidates(
         beside,
-        np.asarray(noisy[at] - CAUTION * spread, dtype=np.float64),
+        noisy[at].astype(np.float64),
         np.array([weights[c] for c in beside], dtype=np.float64),
     )
     small, larger = _triples(problem, SMALL_OF, SMALL_CELLS), _triples(problem, LARGER_OF, LARGER_CELLS)
@@ -190,10 +189,10 @@ def with_pairs_beside(
     small = [c for c in small if c not in scanned]
     triples = [*small, *(c for c in _strongest(estimates, larger) if c not in scanned)]
     noisy, spread = door.errors(triples, estimates, min(_for_distances(problem), door.remaining / 2))
-    caution = np.array([SMALL_CAUTION] * len(small) + [CAUTION] * (len(triples) - len(small)))
+    caution = np.where(np.arange(len(triples)) < len(small), CAUTION * spread, 0.0)
     sets = [*triples, *scanned]
     of_each = np.array([_weight_of_several(problem, c, weights) for c in sets])
-    distances = np.concatenate([noisy - caution * spread, [*scanned.values()]])
+    distances = np.concatenate([noisy - caution, [*scanned.values()]])
     found = _Candidates(sets, np.asarray(distances, dtype=np.float64), of_each)
     return _round(door, problem, selection, known, found, door.remaining)[0]
 
