@@ -27,7 +27,7 @@ from dpsynth.accounting.slices import Slice
 from dpsynth.columns.codec import Reading
 from dpsynth.config import Spec
 from dpsynth.config.files.opening import unheard
-from dpsynth.curator import MemoryTable, as_texts
+from dpsynth.curator import Batch, MemoryTable, as_texts
 from dpsynth.curator.loaded_rows import in_slice
 from dpsynth.curator.rows.csv_lines import BrokenRows
 from dpsynth.curator.rows.files import names_of
@@ -251,15 +251,11 @@ def _checked(inputs: Inputs, occasion: Occasion) -> Check:
         rows, links = LINKS.needed("tables")(inputs.spec, inputs.table)
         names = names_to_read(inputs, occasion)
         tallying = _Tallying(inputs, occasion, names)
-        for batch in as_texts(rows.batches(names)):
-            tallying.add(batch)
-        tallying.propose(lambda: as_texts(rows.batches(names)))
+        tallying.tally(rows.batches(names), lambda: rows.batches(names))
         return tallying.check("the linked tables", [Finding(*found) for found in links])
     names = _all_names(inputs, occasion)
     broken, tallying = BrokenRows(), _Tallying(inputs, occasion, names)
-    for batch in as_texts(cells_of(inputs, occasion, broken, names)):
-        tallying.add(batch)
-    tallying.propose(lambda: as_texts(cells_of(inputs, occasion)))
+    tallying.tally(cells_of(inputs, occasion, broken, names), lambda: cells_of(inputs, occasion))
     source = inputs.spec.source
     if inputs.table is not None:
         return tallying.check("the table in memory", ())
@@ -306,7 +302,7 @@ class _Tallying:
         self._persons = None if one_row_each else PersonTally(near, key)
         self._rows = self._outside = self._undated = self.headers = 0
 
-    def add(self, read: Mapping[str, pa.StringArray]) -> None:
+    def _add(self, read: Mapping[str, pa.StringArray]) -> None:
         batch = self._without_headers(dict(read))
         if self._part is not None:
             batch = self._within(batch, self._part)
@@ -319,14 +315,12 @@ class _Tallying:
         if self._persons is not None:
             self._persons.add(batch)
 
-    def propose(self, again: Callable[[], Iterable[Mapping[str, pa.StringArray]]]) -> None:
-        """Look for rules in the rows that were tallied.
-
-        Args:
-            again: reads all rows once more.
-        """
+    def tally(self, batches: Iterable[Batch], again: Callable[[], Iterable[Batch]]) -> None:
+        """Count all rows, and look for rules in them; ``again`` reads them once more."""
+        for batch in as_texts(batches):
+            self._add(batch)
         self._proposed = proposals(
-            self._sample, self._obeyed.rules, self._layout, lambda: map(self._typed, again())
+            self._sample, self._obeyed.rules, self._layout, lambda: map(self._typed, as_texts(again()))
         )
 
     def _typed(self, batch: Mapping[str, pa.StringArray]) -> TypedRows:

@@ -10,7 +10,6 @@ without the table.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from dpsynth.columns.expression import value_of
+from dpsynth.columns.expression import Call, Reference, value_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, Witness, rules_of, witness_of
 from dpsynth.columns.rules.rule import Condition, Sum, Tie
@@ -173,8 +172,7 @@ def _chosen(found: Iterable[Candidate], rules: Rules) -> list[Candidate]:
     stated = [frozenset(rules.columns(number)) for number in range(len(rules.written))]
     ordered = sorted(found, key=lambda c: (-round(c.chance, 2), len(c.columns), c.rules))
     ordered = [c for c in ordered if not any(c.columns <= columns for columns in stated)]
-    # A rule that decides a column's missing cells, as in rows of linked tables that aren't there, is enough.
-    decided = re.findall(r"== \((\w+) is not missing\)", " ".join(rules.written))
+    decided = _decided(rules)
     ordered = [c for c in ordered if "missing" not in c.rules[0] or c.columns.isdisjoint(decided)]
     implied = {pair for candidate in ordered for pair in candidate.implies}
     sums = [c.columns for c in ordered if len(c.columns) > 2]
@@ -184,6 +182,16 @@ def _chosen(found: Iterable[Candidate], rules: Rules) -> list[Candidate]:
         if c.order not in implied and not (c.weak and any(c.columns < columns for columns in sums))
     ]
     return kept[: 3 * _MOST]
+
+
+def _decided(rules: Rules) -> set[str]:
+    """Columns whose missing cells one rule decides, as in rows of linked tables that aren't there."""
+    found = set()
+    for condition in rules.conditions:
+        match condition.formula:
+            case Call("==", (_, Call("not", (Call("missing", (Reference(column),)),)))):
+                found.add(column)
+    return found
 
 
 def _counted(

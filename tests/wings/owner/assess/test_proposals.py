@@ -317,3 +317,15 @@ def test_rules_of_a_period_are_those_of_its_rows(checks, monkeypatch):
     table = csv_bytes(tuple(cells), list(zip(*cells.values(), strict=True)))
     assert "a <= b" in proposed(about(checks.of(table, columns, "2022", period=period), "constraints"))
     assert "a <= b" not in proposed(about(checks.of(table, columns, "2021", period=period), "constraints"))
+
+
+def test_of_columns_whose_missing_cells_rules_decide_no_other_is_proposed(checks):
+    def homes(rng):
+        second, person = rng.random(ROWS) < 0.5, {"type": "integer", "min": 0, "max": 99, "missing": True}
+        cells = {"persons": 1 + second}
+        cells |= {c: np.where(second, rng.integers(0, 99, ROWS).astype(str), "") for c in ("2nd age", "rent")}
+        return {"persons": COUNT, "2nd age": person, "rent": person}, cells
+
+    assert any("missing" in rule for rule in proposed(checked(checks, homes)))
+    rules = [f"(persons >= 2) == (`{c}` is not missing)" for c in ("2nd age", "rent")]
+    assert not proposed(checked(checks, homes, constraints=rules))
