@@ -924,10 +924,18 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "rule ruins a column",
         "A sum lies wherever its parts fall, whatever was measured of it.",
-        "Drawing._solved",
+        "Tied.solved",
         "            if isinstance(turn, Sum):",
         "            if isinstance(turn, Sum) and not codes:",
         "columns/rules/test_repair.py::test_a_rule_that_holds_costs_no_column_and_no_measured_pair_more_than_a_fiftieth",
+    ),
+    _fault(
+        "a coarse part doesn't follow",
+        "A sum of parts that agree in their cells alone lies outside of its own.",
+        "may_leave",
+        "    return isinstance(",
+        '    return name == "" and isinstance(',
+        "columns/rules/test_repair.py::test_a_coarse_part_of_a_sum_follows_from_the_others",
     ),
     _fault(
         "public marginal not kept",

@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 from dpsynth.columns.codec import Codes, Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived, rounded
-from dpsynth.columns.expression import Call, Expression, Operand, Reference, references, value_of
+from dpsynth.columns.expression import (
+    MOMENTS,
+    Call,
+    Expression,
+    Operand,
+    Reference,
+    microseconds,
+    references,
+    value_of,
+)
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules.grids import DEPENDS, VIOLATED, Grid, grids_of
 from dpsynth.columns.rules.rule import Condition, Rules, Sum, connected
@@ -121,6 +130,18 @@ class Checks:
             spot = np.where(has, own, 0)
             found |= has & ((value < cells.low[spot] - _CLOSE) | (value > cells.high[spot] + _CLOSE))
         return found
+
+    def cells(self, name: str, values: pa.Array, before: Codes) -> Codes:
+        """The cell of each value of a column of ordered cells; of missing ones that which they had."""
+        ends = self.columns[name].codec.cell_values
+        assert isinstance(ends, Intervals), "a part of a sum is a number or a moment"
+        moments = self.layout.kinds[name].word in MOMENTS
+        numbers = microseconds(values) if moments else values.cast(pa.float64())
+        found = np.asarray(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False))
+        places = np.searchsorted(ends.low, found + (0 if moments else _CLOSE), side="right") - 1
+        return np.where(
+            (before < len(ends.low)) & np.asarray(values.is_valid()), np.maximum(places, 0), before
+        )
 
     def violating_values(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
         """Rows that violate a condition, bool[rows]; those in which cells decide may be left out."""

@@ -116,6 +116,9 @@ class Finer:
 
 Floats = NDArray[np.float64]
 
+_FOLLOWS = 0.03
+"""Share of a column's rows that may change cells in total if the column follows from others by a sum."""
+
 _DAY = 86_400e6
 """A day in microseconds."""
 
@@ -129,6 +132,8 @@ def solved_for_parts(
     values: Arrays,
     rng: np.random.Generator,
     pinned: Collection[str] = (),
+    *,
+    leaving: bool = False,
 ) -> dict[str, pa.Array]:
     """Values of a sum's parts and of its column, changed where that puts the sum into its own cell.
 
@@ -146,6 +151,7 @@ def solved_for_parts(
         codes: int64[rows], cells.
         values: typed values inside these; sums before this one are computed.
         pinned: columns whose values stay.
+        leaving: True if one part, that of the widest cells, may leave its cell where nothing else helps.
     """
     target = values[turn.target]
     now = checks.computed(turn, values)
@@ -154,13 +160,17 @@ def solved_for_parts(
     for name in parts:
         left &= codes[name] < len(checks.columns[name].codec.labels)
     found, rows = dict(values), np.flatnonzero(left)
-    if parts and rows.size:
+    leavers = [name for name in parts if leaving and may_leave(checks, name)][-1:]
+    for whole in ((), leavers) if leavers else ((),):
+        if not parts or not rows.size:
+            break
         needed = (*checks.rules.names(turn.formula, into_sums=False), turn.target)
         some = {c: values[c].take(pa.array(rows)) for c in needed}
         of = {c: codes[c][rows] for c in (*parts, turn.target)}
-        solution, right = _Solution(checks, turn, parts, of, some).drawn(rng)
+        solution, right = _Solution(checks, turn, parts, of, some, whole).drawn(rng)
         for name in parts:
-            found[name] = patched(values[name], rows[right], solution[name].filter(pa.array(right)))
+            found[name] = patched(found[name], rows[right], solution[name].filter(pa.array(right)))
+        rows = rows[~right]
         now = checks.computed(turn, found)
     found[turn.target] = pc.if_else(pc.and_(now.is_valid(), target.is_valid()), now, target)
     return found
@@ -185,6 +195,12 @@ def _narrowest_first(
     return sorted(widths, key=lambda name: widths[name])
 
 
+def may_leave(checks: Checks, name: str) -> bool:
+    """Whether a part may leave its cell: the cells of its column are intervals, and decide nothing else."""
+    column, tied = checks.columns[name], {c for pair in checks.rules.pairs for c in pair}
+    return isinstance(column.codec.cell_values, Intervals) and not measured_parts(column) and name not in tied
+
+
 def _step(column: Column) -> float | None:
     """Distance of neighbouring values of a column; None for values that are no numbers and no moments."""
     kind = column.codec.kind
@@ -200,9 +216,15 @@ class _Solution:
     """The values of a sum's parts in some rows, in steps of each part."""
 
     def __init__(
-        self, checks: Checks, turn: Sum, parts: list[str], codes: Mapping[str, Codes], values: Arrays
+        self,
+        checks: Checks,
+        turn: Sum,
+        parts: list[str],
+        codes: Mapping[str, Codes],
+        values: Arrays,
+        whole: Collection[str] = (),
     ) -> None:
-        self._checks, self._turn, self._parts = checks, turn, parts
+        self._checks, self._turn, self._parts, self._whole = checks, turn, parts, whole
         self._codes, self._values = codes, values
         columns, named = checks.columns, checks.rules.named
         weekly = [name for name in parts if "weekday" in measured_parts(columns[name])]
@@ -218,7 +240,8 @@ class _Solution:
         cells, step = column.codec.cell_values, self._step(name)
         assert isinstance(cells, Intervals)
         codes = np.minimum(codes, len(cells.low) - 1)
-        low, high = cells.low[codes], cells.high[codes]
+        first, last = (0 * codes, 0 * codes - 1) if name in self._whole else (codes, codes)
+        low, high = cells.low[first], cells.high[last]
         if measured_parts(column):
             begin = self._begin(name)
             return np.ceil((low - begin) / step), np.floor((high - begin) / step)
@@ -406,10 +429,56 @@ class Tied:
         """Drawn rows in cells that obey the rules, as far as such cells were found, and what was changed."""
         wide = {c.name: codes[c.name].astype(np.int64, copy=False) for c in self.whole.columns}
         before = self.finer.fine(self.whole.reconciled(wide, rng), rng)
-        found, broken = repaired(self.obedience, before, rng, self.measured, self.finer.cell_of)
+        begun = self._following(before, rng)
+        found, broken = repaired(self.obedience, before, begun, rng, self.measured, self.finer.cell_of)
         cells = [self.finer.coarse({c: some[c] for c in self.rules.named}) for some in (before, found)]
         changed = {c: int((cells[0][c] != cells[1][c]).sum()) for c in self.rules.named}
         return found, RuleRepairs(len(next(iter(found.values()))), broken, changed)
+
+    def _following(self, codes: dict[str, Codes], rng: np.random.Generator) -> dict[str, Codes]:
+        """Cells, of which a part that follows from the rest of its sum has those that do follow.
+
+        A time of departure that is known by the hour follows from the schedule and the delay, known by the
+        minute. If its counts stay as they were then, that is better than to change the schedule or the delay.
+        """
+        checks, sums = self.checks, self.checks.rules.sums
+        parts = {c for turn in sums.values() for c in references(turn.formula) if c in checks.columns}
+        leavers = sorted(c for c in parts - sums.keys() - self.pins.keys() if may_leave(checks, c))
+        if not leavers:
+            return codes
+        needed = dict.fromkeys(
+            (*sums, *(c for turn in sums.values() for c in checks.rules.names(turn.formula)))
+        )
+        values = {c: self.decoded(c, codes[c], rng) for c in needed}
+        values |= {c: own for c, own in self.moments(codes, rng).items() if c in needed}
+        values = self.solved(codes, values, rng, leaving=True)
+        found = dict(codes)
+        for name in leavers:
+            cells = checks.cells(name, values[name], codes[name])
+            counts = [np.bincount(c, minlength=checks.columns[name].size) for c in (cells, codes[name])]
+            if np.abs(counts[0] - counts[1]).sum() <= 2 * _FOLLOWS * cells.size:
+                found[name] = cells
+        return found
+
+    def moments(self, codes: Mapping[str, Codes], rng: np.random.Generator) -> dict[str, pa.Array]:
+        return {p.column.name: p.values(codes, rng) for p in self.checks.layout.parted}
+
+    def decoded(self, name: str, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        if name in self.pins:
+            return self.pins[name].take(pa.array(codes))
+        return self.checks.columns[name].decode(codes, rng)
+
+    def solved(
+        self, codes: Mapping[str, Codes], values: Arrays, rng: np.random.Generator, *, leaving: bool = False
+    ) -> dict[str, pa.Array]:
+        """Values of which each sum lies in its own cell, where its parts allow."""
+        found, kept = dict(values), set(self.pins)
+        for turn in self.checks.rules.turns:
+            if isinstance(turn, Sum):
+                found = solved_for_parts(self.checks, turn, codes, found, rng, kept, leaving=leaving)
+                # A part of two sums is solved for the first.
+                kept |= set(references(turn.formula))
+        return found
 
     @cached_property
     def finer(self) -> Finer:
@@ -491,9 +560,6 @@ class Drawing:
             batch = batch.given(columns, rows, good.take(self.rng.integers(0, good.rows, rows.size)))
         return batch
 
-    def _moments(self, codes: Mapping[str, Codes]) -> dict[str, pa.Array]:
-        return {p.column.name: p.values(codes, self.rng) for p in self.checks.layout.parted}
-
     def _by_component(self, batch: Batch, bad: Codes) -> Iterator[tuple[Clique, Codes]]:
         """The rows that violate rules which share columns, with these columns.
 
@@ -531,22 +597,51 @@ class Drawing:
             for c, column in checks.columns.items()
         }
         values = {c: v.cast(checks.columns[c].codec.arrow_type) for c, v in values.items()}
-        values |= self._moments(codes)
+        values |= self.tied.moments(codes, self.rng)
         return Batch(codes, values, frozenset((*found.codes, *checks.rules.sums)))
 
     def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
         checks = self.checks
         codes, alone = self._tied(checks.layout.reconciled(codes, self.rng))
         bad = checks.violating_cells(codes) | alone
-        values = {c: self._decoded(c, codes[c]) for c in checks.columns}
+        values = {c: self.tied.decoded(c, codes[c], self.rng) for c in checks.columns}
         finer = self.tied.finer
         values = finer.inside.within_bins(finer.coarse(codes), values, self.rng)
-        values, unfit = checks.summed(self._solved(codes, values))
+        values, unfit = checks.summed(self.tied.solved(codes, values, self.rng))
         violated = ~bad & _any(checks.violating_values(codes, values), unfit)
+        off = np.flatnonzero(~bad & ~violated & checks.outside(codes, values))
+        codes, values = self._leaving(codes, values, off)
         wrong = np.flatnonzero(violated | (~bad & checks.outside(codes, values)))
         values, still = self._within_cells(codes, values, wrong, violated)
         bad[still] = True
         return Batch(codes, values, frozenset(checks.rules.sums)), bad
+
+    def _leaving(
+        self, codes: dict[str, Codes], values: dict[str, pa.Array], rows: Codes
+    ) -> tuple[dict[str, Codes], dict[str, pa.Array]]:
+        """Cells and values, of which rows whose sum lies outside of its cell have a part in another one.
+
+        An hour of departure, an hour and minute of schedule and a delay may agree in their cells, and in no
+        values. The part's counts move less than those of a sum that is computed of what doesn't agree.
+        """
+        if not rows.size:
+            return codes, values
+        checks, taken = self.checks, pa.array(rows)
+        of = {c: some[rows] for c, some in codes.items()}
+        again = {c: some.take(taken) for c, some in values.items()}
+        again |= {c: self.tied.decoded(c, of[c], self.rng) for c in checks.rules.sums}
+        again, unfit = checks.summed(self.tied.solved(of, again, self.rng, leaving=True))
+        parts = {c for turn in checks.rules.sums.values() for c in references(turn.formula)}
+        for name in sorted(parts.intersection(checks.columns)):
+            if may_leave(checks, name):
+                of[name] = checks.cells(name, again[name], of[name])
+        bad = _any(checks.violating_cells(of) | checks.violating_values(of, again), unfit)
+        right = np.flatnonzero(~bad & ~checks.outside(of, again))
+        codes = {c: some.copy() for c, some in codes.items()}
+        for name in parts.intersection(codes):
+            codes[name][rows[right]] = of[name][right]
+        moved = {c: patched(values[c], rows[right], again[c].take(pa.array(right))) for c in again}
+        return codes, values | moved
 
     def _tied(self, codes: Mapping[str, Codes]) -> tuple[dict[str, Codes], Bad]:
         """Cells after tied columns are decided, and the rows whose cell has no partner."""
@@ -560,11 +655,6 @@ class Drawing:
             alone |= both & (found == NONE)
             codes[tie.right] = np.where(both & (found != NONE), found, right)
         return codes, alone
-
-    def _decoded(self, name: str, codes: Codes) -> pa.Array:
-        if name in self.tied.pins:
-            return self.tied.pins[name].take(pa.array(codes))
-        return self.checks.columns[name].decode(codes, self.rng)
 
     def _within_cells(
         self, codes: dict[str, Codes], values: dict[str, pa.Array], wrong: Codes, violated: Bad
@@ -586,10 +676,13 @@ class Drawing:
             last = turn == VALUE_ROUNDS
             of = {c: some[wrong] for c, some in codes.items()}
             taken = pa.array(wrong)
-            again = {c: self._decoded(c, of[c]) if c in redrawn else values[c].take(taken) for c in needed}
-            again |= {c: self._decoded(c, of[c]) for c in checks.rules.sums}
-            again |= {c: own for c, own in self._moments(of).items() if c in again}
-            again, unfit = checks.summed(self._solved(of, again))
+            again = {
+                c: self.tied.decoded(c, of[c], self.rng) if c in redrawn else values[c].take(taken)
+                for c in needed
+            }
+            again |= {c: self.tied.decoded(c, of[c], self.rng) for c in checks.rules.sums}
+            again |= {c: own for c, own in self.tied.moments(of, self.rng).items() if c in again}
+            again, unfit = checks.summed(self.tied.solved(of, again, self.rng))
             bad = _any(checks.violating_values(of, again), unfit)
             off = checks.outside(of, again)
             right = ~bad & (~off | (last & violated[wrong]))
@@ -603,16 +696,6 @@ class Drawing:
         rows = np.concatenate(spots)
         again = {c: patched(values[c], rows, pa.concat_arrays([d[c] for d in drawn])) for c in drawn[0]}
         return values | again, wrong
-
-    def _solved(self, codes: Mapping[str, Codes], values: Arrays) -> dict[str, pa.Array]:
-        """Values of which each sum lies in its own cell, where its parts allow."""
-        found, kept = dict(values), set(self.tied.pins)
-        for turn in self.checks.rules.turns:
-            if isinstance(turn, Sum):
-                found = solved_for_parts(self.checks, turn, codes, found, self.rng, kept)
-                # A part of two sums is solved for the first.
-                kept |= set(references(turn.formula))
-        return found
 
 
 def _any(bad: Bad, others: Mapping[int, Bad]) -> Bad:

@@ -104,6 +104,7 @@ class RuleRepairs:
 def repaired(
     obedience: Obedience,
     codes: Integers,
+    begun: Integers,
     rng: np.random.Generator,
     measured: Collection[frozenset[str]] = (),
     cell_of: Mapping[str, Codes] = MappingProxyType({}),
@@ -113,27 +114,31 @@ def repaired(
     Rules that share columns are repaired together, and no row leaves them again.
 
     Args:
-        codes: integers[rows] of every modelled column.
+        codes: integers[rows] of every modelled column, as they were drawn.
+        begun: the same, with cells that rows begin with in place of those.
         measured: pairs of columns that were measured.
         cell_of: for columns of which the codes are finer than the table's, the table's code of each.
     """
-    drawn = {c.name: codes[c.name].astype(np.int64, copy=False) for c in obedience.layout.columns}
-    rows = len(next(iter(drawn.values())))
+    names = [c.name for c in obedience.layout.columns]
+    drawn, begun = ({c: some[c].astype(np.int64, copy=False) for c in names} for some in (codes, begun))
+    other = {c for c in names if begun[c] is not drawn[c]}
+    rows = len(drawn[names[0]])
     broken = [0] * len(obedience.rules.written)
     waiting: list[tuple[tuple[Part, ...], Mask]] = []
     for parts in obedience.components:
         those = np.zeros(rows, dtype=np.bool_)
         for number in {part.number for part in parts}:
-            own = broken_in([part for part in parts if part.number == number], drawn)
-            those |= own
+            own = [part for part in parts if part.number == number]
+            as_drawn = broken_in(own, drawn)
+            those |= broken_in(own, begun) if other.intersection(columns_of(own)) else as_drawn
             if number >= 0:
-                broken[number] += int(own.sum())
-        if those.any():
+                broken[number] += int(as_drawn.sum())
+        if those.any() or other.intersection(columns_of(parts)):
             waiting.append((parts, those))
     if not waiting:
         return drawn, tuple(broken)
     moving = list(dict.fromkeys(c for parts, _ in waiting for c in columns_of(parts)))
-    aims = _Aims.of(obedience, drawn, moving, measured, cell_of)
+    aims = _Aims.of(obedience, drawn, begun, moving, measured, cell_of)
     for parts, those in waiting:
         _Repair(aims, parts, rng).run(np.flatnonzero(those))
     return drawn | {c: aims.codes(c) for c in moving}, tuple(broken)
@@ -232,6 +237,7 @@ class _Aims:
         cls,
         obedience: Obedience,
         drawn: Mapping[str, Codes],
+        begun: Mapping[str, Codes],
         moving: Sequence[str],
         measured: Collection[frozenset[str]],
         cell_of: Mapping[str, Codes],
@@ -242,7 +248,10 @@ class _Aims:
         for c, column in columns.items():
             groups[c], whole[c] = _grouped(counts[c], len(column.codec.labels), cell_of.get(c))
         sizes = {c: int(g.max()) + 1 for c, g in groups.items()}
-        lines = np.stack([*(groups[c][drawn[c]] for c in columns), *(drawn[c] for c in moving)])
+        aimed, lines = (
+            np.stack([*(groups[c][some[c]] for c in columns), *(some[c] for c in moving)])
+            for some in (drawn, begun)
+        )
         coarse = {c: place for place, c in enumerate(columns)}
         levels = [(own, {c: _merged(columns[c], whole[c], many) for c in columns}) for many, own in _LEVELS]
         inner = (_INSIDE_PAIR, {c: np.arange(size) for c, size in sizes.items()})
@@ -257,8 +266,8 @@ class _Aims:
                 known = frozenset((a, b)) in measured
                 if a == b or (not known and any(a in some and b in some for some in inside)):
                     continue
-                flat = lines[coarse[a]] * sizes[b] + lines[coarse[b]]
-                table = np.bincount(flat, minlength=sizes[a] * sizes[b]).reshape(sizes[a], sizes[b])
+                shape = sizes[a], sizes[b]
+                table = _crossed(aimed[coarse[a]], aimed[coarse[b]], shape)
                 scored.append((known, _dependence(table), b, table))
             for known, dependence, b, table in sorted(scored, key=lambda s: (s[0], s[1]), reverse=True)[
                 :_MOST_PARTNERS
@@ -268,7 +277,8 @@ class _Aims:
                     aim = _raked(table, closed[a, b]) if (a, b) in closed else table
                     together = any(a in some and b in some for some in inside)
                     weight = _OTHER if not known else _TOGETHER if together else _MEASURED
-                    off = np.subtract(_UNIT * table, np.rint(_UNIT * aim), dtype=np.float64)
+                    now = _crossed(lines[coarse[a]], lines[coarse[b]], table.shape)
+                    off = np.subtract(_UNIT * now, np.rint(_UNIT * aim), dtype=np.float64)
                     places: list[NDArray[np.int64]] = []
                     before = None
                     for own, at in (inner, *levels) if a in cell_of and b in cell_of else levels:
@@ -285,8 +295,9 @@ class _Aims:
             counted = [(np.arange(columns[c].size), weight)]
             if c in cell_of:
                 counted = [(counted[0][0], max(round(_INSIDE_CELL * weight), 1)), (cell_of[c], weight)]
-            nothing = np.zeros(columns[c].size)
-            of[c].append(_Aim((c,), np.stack([residuals.placed(*one, nothing) for one in counted]), weight))
+            off = np.bincount(begun[c], minlength=columns[c].size) - counts[c]
+            placed = [residuals.placed(cells, own, _UNIT * off.astype(np.float64)) for cells, own in counted]
+            of[c].append(_Aim((c,), np.stack(placed), weight))
         return cls(
             lines,
             coarse,
@@ -588,6 +599,10 @@ class _Repair:
         assert found is not None
         rows = len(codes[column])
         return np.broadcast_to(found, (rows, len(self.aims.groups[column])))
+
+
+def _crossed(first: Codes, second: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    return np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _batches(rows: Codes, whole: int) -> Iterator[Codes]:

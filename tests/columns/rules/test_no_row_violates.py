@@ -376,4 +376,4 @@ def test_steps_of_a_second_would_be_noticed(monkeypatch):
 def test_sums_in_the_order_of_the_config_would_be_noticed(monkeypatch):
     """The planted fault: the first sum takes the part that a later one needs."""
     monkeypatch.setattr(reading, "_room", lambda turn, layout: (0, 0))
-    assert at_halves(clock_rows()) < 0.5
+    assert at_halves(clock_rows()) < 0.7
