@@ -64,7 +64,8 @@ def sampled_tables(
     if any(table.roles < table.most for table in shape.all):
         # Further rows of one parent are those of parents like it: there are enough among the synthetic rows.
         rows = pa.concat_tables([rows, wide_rows(bundle).cast(rows.schema)])
-    made = database(bundle.facts.release, shape, layout, rows, formats_of(bundle))
+    own = secrets.randbits(32) if seed is None else seed
+    made = database(bundle.facts.release, shape, layout, rows, formats_of(bundle), own)
     first = {table.name: (*table.above, *table.key)[0] for table in shape.all}
     typed, texts = (
         {name: table.filter(pc.less_equal(table[first[name]], number)) for name, table in tables.items()}

@@ -159,7 +159,7 @@ class Placed:
         return Placed(self.starts, self.start[order], self.row[order], self.owner[order], self.number)
 
 
-def split(wide: pa.Table, shape: Shape, layout: Layout) -> Split:
+def split(wide: pa.Table, shape: Shape, layout: Layout, seed: int = _SEED) -> Split:
     """The tables that wide rows stand for.
 
     Args:
@@ -169,11 +169,13 @@ def split(wide: pa.Table, shape: Shape, layout: Layout) -> Split:
     rows = np.arange(wide.num_rows)
     none = np.zeros(wide.num_rows, np.int64)
     placed: dict[str, Placed] = {}
-    _place(wide, shape, Placed([""], none, rows, rows, none + 1), placed, layout)
+    _place(wide, shape, Placed([""], none, rows, rows, none + 1), placed, layout, seed)
     return Split(shape, layout, wide, placed)
 
 
-def _place(wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed], layout: Layout) -> None:
+def _place(
+    wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed], layout: Layout, seed: int
+) -> None:
     found[shape.name] = own
     for child in shape.children:
         starts = [slot(start, child.name, label) for start in own.starts for label, _ in child.slots]
@@ -184,8 +186,8 @@ def _place(wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed], 
         further = np.flatnonzero(number > len(child.slots))
         if len(further):
             alike = _Alike(wide, shape, child, own, many)
-            for seed in range(_SEED, _SEED + _TRIES):
-                below.row[further] = alike.rows(owner[further], seed)
+            for turn in range(_TRIES):
+                below.row[further] = alike.rows(owner[further], seed + turn)
                 further = _repeating(below, wide, child, layout)
                 if not len(further):
                     break
@@ -204,7 +206,7 @@ def _place(wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed], 
             if not pa.types.is_dictionary(values.type) and not pa.types.is_string(values.type):
                 by = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy()
                 below = below.in_order(np.lexsort((by, owner)))
-        _place(wide, child, below, found, layout)
+        _place(wide, child, below, found, layout, seed)
 
 
 def _counted(many: Places) -> tuple[Places, Places]:
@@ -522,10 +524,10 @@ def database_of(spec: Spec, layout: Layout, table: SyntheticTable, exam: Exam | 
 
 
 def database(
-    release: str, shape: Shape, layout: Layout, wide: pa.Table, formats: tuple[str, ...]
+    release: str, shape: Shape, layout: Layout, wide: pa.Table, formats: tuple[str, ...], seed: int = _SEED
 ) -> Database:
     """The tables that typed wide rows stand for."""
-    found = split(wide, shape, layout)
+    found = split(wide, shape, layout, seed)
     texts = found.tables(pa.table(dict(layout.texts(wide))))
     return Database(release, shape, found.tables(wide), texts, formats, layout)
 
