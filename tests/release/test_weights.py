@@ -144,9 +144,9 @@ def test_a_stranger_verifies_the_bundle_whose_marginals_of_weights_are_no_counts
 def test_relations_are_nearer_by_weights_and_single_columns_too(tmp_path, monkeypatch, seeded_noise):
     rows = table_of()
     spec = spec_of(tmp_path, rows)
-    weighted = [released(tmp_path, spec) for _ in range(2)]
+    weighted = [released(tmp_path, spec) for _ in range(5)]
     as_rows(monkeypatch)
-    counted = [released(tmp_path, spec) for _ in range(2)]
+    counted = [released(tmp_path, spec) for _ in range(5)]
     for ways, part in ((1, 0.95), (2, 0.85)):
         new, old = (fmean(error_of(r, rows, ways) for r in some) for some in (weighted, counted))
         assert new < part * old
