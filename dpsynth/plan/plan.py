@@ -60,7 +60,6 @@ from dpsynth.plan.spending import (
     StrategyOutline,
     Tier,
     measures_of,
-    one_way_weights,
     part_of,
     planned_searches,
     price_of_bound,
@@ -383,7 +382,6 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             and epsilon leave no budget.
     """
     spec, columns, known = compiled.spec, compiled.columns, compiled.public_marginals
-    partners = compiled.rules.partners
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     exam = _exam(spec, domain)
@@ -394,7 +392,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     own = None if found is None else found.plan.own
     total = None if found is None or found.next_tier else found.plan.total_price
     terms = [
-        (Spending(budget, measure, near, noise, known, partners), outlined, tiers, selection)
+        (Spending(budget, measure, near, noise, known, compiled.rules.partners), outlined, tiers, selection)
         for measure in measures_of(spec)
         if found is None or measure == found.plan.measure
         for outlined in [outline.outline(domain.sizes, wanted, measure, noise)]
@@ -449,7 +447,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         tiers=way.tiers,
         tier=way.tiers[place],
         later=whole.budget - way.tiers[place].budget,
-        one_way={c: weight for c, weight in one_way_weights(domain, near, known, partners).items() if c},
+        one_way={c: weight for c, weight in way.spending.weights(domain).items() if c},
         cost=planned(
             way.spending.measure, noise, whole.budget, Amount(whole.epsilon, whole.spent_delta), way.selection
         ),

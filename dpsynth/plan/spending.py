@@ -373,6 +373,9 @@ class Spending:
     public: PublicMarginals = NO_PUBLIC_MARGINALS
     partners: Mapping[str, int] = field(default_factory=dict)
 
+    def weights(self, domain: Domain) -> dict[Clique, Fraction]:
+        return one_way_weights(domain, self.near, self.public, self.partners)
+
     def steps(
         self, shares: Shares, outlined: StrategyOutline, domain: Domain, asked: Asked = NOTHING_ELSE
     ) -> tuple[PlannedStep, ...]:
@@ -387,7 +390,7 @@ class Spending:
         if not outlined.cliques:
             return (*found, *self._statistics(own, asked), self._one_way(left, domain, asked), *exam)
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
-        singles = one_way_weights(domain, self.near, self.public, self.partners)
+        singles = self.weights(domain)
         one_way = shares.one_way if singles else Fraction(0)
         return (
             *found,
@@ -417,10 +420,7 @@ class Spending:
 
         By its weight alone the number of rows would not tell a small table from an empty one.
         """
-        weights, allowance = (
-            one_way_weights(domain, self.near, self.public, self.partners),
-            self.budget * share,
-        )
+        weights, allowance = self.weights(domain), self.budget * share
         paid: dict[Clique, Fraction] = {}
         if () in weights:
             own = allowance * weights[()] / sum(weights.values())

@@ -932,9 +932,9 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "a coarse part doesn't follow",
         "A sum of parts that agree in their cells alone lies outside of its own.",
-        "may_leave",
-        "    return isinstance(",
-        '    return name == "" and isinstance(',
+        "Tied.leavers",
+        "        return tuple(",
+        "        return () and tuple(",
         "columns/rules/test_repair.py::test_a_coarse_part_of_a_sum_follows_from_the_others",
     ),
     _fault(

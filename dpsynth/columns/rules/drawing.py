@@ -132,8 +132,7 @@ def solved_for_parts(
     values: Arrays,
     rng: np.random.Generator,
     pinned: Collection[str] = (),
-    *,
-    leaving: bool = False,
+    leavers: Clique = (),
 ) -> dict[str, pa.Array]:
     """Values of a sum's parts and of its column, changed where that puts the sum into its own cell.
 
@@ -151,7 +150,7 @@ def solved_for_parts(
         codes: int64[rows], cells.
         values: typed values inside these; sums before this one are computed.
         pinned: columns whose values stay.
-        leaving: True if one part, that of the widest cells, may leave its cell where nothing else helps.
+        leavers: parts that may leave their cells; that of the widest does so where nothing else helps.
     """
     target = values[turn.target]
     now = checks.computed(turn, values)
@@ -160,17 +159,18 @@ def solved_for_parts(
     for name in parts:
         left &= codes[name] < len(checks.columns[name].codec.labels)
     found, rows = dict(values), np.flatnonzero(left)
-    leavers = [name for name in parts if leaving and may_leave(checks, name)][-1:]
-    for whole in ((), leavers) if leavers else ((),):
+    leaver = [name for name in parts if name in leavers][-1:]
+    needed = (*checks.rules.names(turn.formula, into_sums=False), turn.target)
+    for whole in ((), leaver) if leaver else ((),):
         if not parts or not rows.size:
             break
-        needed = (*checks.rules.names(turn.formula, into_sums=False), turn.target)
         some = {c: values[c].take(pa.array(rows)) for c in needed}
         of = {c: codes[c][rows] for c in (*parts, turn.target)}
         solution, right = _Solution(checks, turn, parts, of, some, whole).drawn(rng)
         for name in parts:
             found[name] = patched(found[name], rows[right], solution[name].filter(pa.array(right)))
         rows = rows[~right]
+    if parts and left.any():
         now = checks.computed(turn, found)
     found[turn.target] = pc.if_else(pc.and_(now.is_valid(), target.is_valid()), now, target)
     return found
@@ -185,20 +185,18 @@ def _narrowest_first(
         column = checks.columns.get(name)
         if column is None or name in pinned or name in checks.rules.sums:
             continue
-        cells = column.codec.cell_values
-        if not isinstance(cells, Intervals) or cells.single or _step(column) is None:
-            continue
-        if "month" in measured_parts(column):
-            continue
-        has = codes[name] < len(cells.low)
-        widths[name] = float((cells.high - cells.low)[codes[name][has]].sum())
+        if cells := _solvable(column):
+            has = codes[name] < len(cells.low)
+            widths[name] = float((cells.high - cells.low)[codes[name][has]].sum())
     return sorted(widths, key=lambda name: widths[name])
 
 
-def may_leave(checks: Checks, name: str) -> bool:
-    """Whether a part may leave its cell: the cells of its column are intervals, and decide nothing else."""
-    column, tied = checks.columns[name], {c for pair in checks.rules.pairs for c in pair}
-    return isinstance(column.codec.cell_values, Intervals) and not measured_parts(column) and name not in tied
+def _solvable(column: Column) -> Intervals | None:
+    """The cells of a column of which several values each may be solved for; None for another one."""
+    cells = column.codec.cell_values
+    if not isinstance(cells, Intervals) or cells.single or _step(column) is None:
+        return None
+    return None if "month" in measured_parts(column) else cells
 
 
 def _step(column: Column) -> float | None:
@@ -442,18 +440,16 @@ class Tied:
         minute. If its counts stay as they were then, that is better than to change the schedule or the delay.
         """
         checks, sums = self.checks, self.checks.rules.sums
-        parts = {c for turn in sums.values() for c in references(turn.formula) if c in checks.columns}
-        leavers = sorted(c for c in parts - sums.keys() - self.pins.keys() if may_leave(checks, c))
-        if not leavers:
+        if not self.leavers:
             return codes
         needed = dict.fromkeys(
             (*sums, *(c for turn in sums.values() for c in checks.rules.names(turn.formula)))
         )
         values = {c: self.decoded(c, codes[c], rng) for c in needed}
         values |= {c: own for c, own in self.moments(codes, rng).items() if c in needed}
-        values = self.solved(codes, values, rng, leaving=True)
+        values = self.solved(codes, values, rng, self.leavers)
         found = dict(codes)
-        for name in leavers:
+        for name in self.leavers:
             cells = checks.cells(name, values[name], codes[name])
             counts = [np.bincount(c, minlength=checks.columns[name].size) for c in (cells, codes[name])]
             if np.abs(counts[0] - counts[1]).sum() <= 2 * _FOLLOWS * cells.size:
@@ -469,16 +465,24 @@ class Tied:
         return self.checks.columns[name].decode(codes, rng)
 
     def solved(
-        self, codes: Mapping[str, Codes], values: Arrays, rng: np.random.Generator, *, leaving: bool = False
+        self, codes: Mapping[str, Codes], values: Arrays, rng: np.random.Generator, leavers: Clique = ()
     ) -> dict[str, pa.Array]:
         """Values of which each sum lies in its own cell, where its parts allow."""
         found, kept = dict(values), set(self.pins)
         for turn in self.checks.rules.turns:
             if isinstance(turn, Sum):
-                found = solved_for_parts(self.checks, turn, codes, found, rng, kept, leaving=leaving)
+                found = solved_for_parts(self.checks, turn, codes, found, rng, kept, leavers)
                 # A part of two sums is solved for the first.
                 kept |= set(references(turn.formula))
         return found
+
+    @cached_property
+    def leavers(self) -> Clique:
+        """The parts of sums that may leave their cells, as these decide nothing else."""
+        sums, tied = self.checks.rules.sums, {c for pair in self.checks.rules.pairs for c in pair}
+        parts = {c for turn in sums.values() for c in references(turn.formula)} - sums.keys() - tied
+        of = ((name, column) for name, column in self.checks.columns.items() if name in parts)
+        return tuple(name for name, column in of if _solvable(column) and not measured_parts(column))
 
     @cached_property
     def finer(self) -> Finer:
@@ -626,19 +630,16 @@ class Drawing:
         """
         if not rows.size:
             return codes, values
-        checks, taken = self.checks, pa.array(rows)
+        checks, leavers, taken = self.checks, self.tied.leavers, pa.array(rows)
         of = {c: some[rows] for c, some in codes.items()}
-        again = {c: some.take(taken) for c, some in values.items()}
+        again = {c: values[c].take(taken) for c in (*checks.undecided, *checks.rules.sums)}
         again |= {c: self.tied.decoded(c, of[c], self.rng) for c in checks.rules.sums}
-        again, unfit = checks.summed(self.tied.solved(of, again, self.rng, leaving=True))
-        parts = {c for turn in checks.rules.sums.values() for c in references(turn.formula)}
-        for name in sorted(parts.intersection(checks.columns)):
-            if may_leave(checks, name):
-                of[name] = checks.cells(name, again[name], of[name])
+        again, unfit = checks.summed(self.tied.solved(of, again, self.rng, leavers))
+        of |= {c: checks.cells(c, again[c], of[c]) for c in leavers}
         bad = _any(checks.violating_cells(of) | checks.violating_values(of, again), unfit)
         right = np.flatnonzero(~bad & ~checks.outside(of, again))
-        codes = {c: some.copy() for c, some in codes.items()}
-        for name in parts.intersection(codes):
+        codes |= {c: codes[c].copy() for c in leavers}
+        for name in leavers:
             codes[name][rows[right]] = of[name][right]
         moved = {c: patched(values[c], rows[right], again[c].take(pa.array(right))) for c in again}
         return codes, values | moved

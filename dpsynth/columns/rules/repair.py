@@ -120,8 +120,8 @@ def repaired(
         cell_of: for columns of which the codes are finer than the table's, the table's code of each.
     """
     names = [c.name for c in obedience.layout.columns]
+    other = {c for c in names if begun[c] is not codes[c]}
     drawn, begun = ({c: some[c].astype(np.int64, copy=False) for c in names} for some in (codes, begun))
-    other = {c for c in names if begun[c] is not drawn[c]}
     rows = len(drawn[names[0]])
     broken = [0] * len(obedience.rules.written)
     waiting: list[tuple[tuple[Part, ...], Mask]] = []
@@ -377,7 +377,7 @@ class _Aims:
             codes: for each of the columns, int64[rows, tries].
         """
         table = self.table(columns)
-        values, lines = self._values(table), self._lines(columns, rows, codes)
+        values, lines = self._values(table), self._changed(columns, self.lines[:, rows], codes)
         found = np.zeros(lines.shape[1:])
         for first, second, size, offset in zip(
             table.first, table.second, table.size, table.offset, strict=True
@@ -385,12 +385,10 @@ class _Aims:
             found += values.take(lines[first] * size + lines[second] + offset)
         return found
 
-    def _lines(self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]) -> Codes:
-        """The lines of rows that have some codes in some columns, int64[lines, *shape of codes]."""
-        lines = self.lines[:, rows]
-        shape = codes[columns[0]].shape
-        if len(shape) > 1:
-            lines = np.repeat(lines[:, :, None], shape[1], axis=2)
+    def _changed(self, columns: Clique, lines: Codes, codes: Mapping[str, Codes]) -> Codes:
+        """Lines of rows that have some codes in some columns, int64[lines, *shape of codes]."""
+        many = codes[columns[0]].shape[1:]
+        lines = lines.copy() if not many else np.repeat(lines[:, :, None], many[0], axis=2)
         for c in columns:
             lines[self.coarse[c]] = self.groups[c][codes[c]]
             lines[self.line[c]] = codes[c]
@@ -410,8 +408,9 @@ class _Aims:
         Returns:
             By how much L falls.
         """
-        table, lines = self.table(columns), self._lines(columns, rows, new)
-        before, after = table.cells(self.lines[:, rows]), table.cells(lines)
+        table, old = self.table(columns), self.lines[:, rows]
+        lines = self._changed(columns, old, new)
+        before, after = table.cells(old), table.cells(lines)
         aim, who = np.nonzero(before != after)
         left, entered = (table.places[:, cells[aim, who]] for cells in (before, after))
         moves = left != entered

@@ -286,3 +286,14 @@ def test_repairs_of_pieces_add_up():
     both = repair.RuleRepairs().with_more(first).with_more(repair.RuleRepairs(30, (1, 0), {"a": 1}))
     assert both == repair.RuleRepairs(40, (2, 2), {"a": 4})
     assert both.shares_changed == {"a": 0.1}
+
+
+def test_a_duration_is_a_part_of_a_sum_that_keeps_its_cell():
+    stay = {"type": "duration", "min": "PT0S", "max": "PT10H", "missing": False}
+    minutes = {"type": "integer", "min": 0, "max": 900, "bins": 30, "missing": False}
+    hours = np.arange(ROWS) % 10
+    rows = {"stay": [f"PT{h}H30M" for h in hours], "minutes": 60 * hours + 30}
+    rule = "minutes == round(seconds(stay) / 60, 0)"
+    case = Case({"stay": stay, "minutes": minutes}, [rule], lambda rng: rows, ["minutes"])
+    found, _ = case.released()
+    assert case.tied.leavers == () and case.off(found, "stay") < 0.05
