@@ -45,6 +45,25 @@ LINKED: tuple[Fault, ...] = (
         f"{_WIDE}test_a_household_that_comes_or_goes_moves_one_row",
     ),
     _fault(
+        "one of the others by its place in the file",
+        "The member that stands for further ones follows from households in front, which so move its row.",
+        "wide_rows.WideTable._cells",
+        "loaded.chance[rows] % further",
+        "rows.astype(np.uint64) % further",
+        "tests/guarantee/test_linked_tables_by_replay.py::"
+        "test_a_household_moves_no_answer_by_more_than_one_row_would",
+    ),
+    _fault(
+        "rows of a join",
+        "A household has two wide rows, under two keys, and is charged as if it had one.",
+        "wide_rows.WideTable.batches",
+        "yield {c: found[c] if c in found else whole.cells[c].take(pa.array(rows)) for c in columns}",
+        "one = {c: found[c] if c in found else whole.cells[c].take(pa.array(rows)) for c in columns}; "
+        "yield from (one, {**one, key: pa.array(rows).cast(pa.string())})",
+        "tests/wings/proof/audit/test_linked_tables.py::"
+        "test_files_of_linked_tables_are_audited_and_most_of_the_budget_is_seen",
+    ),
+    _fault(
         "keys are joined without a mark",
         "Households of two towns are one, and each moves the other's row.",
         "wide_rows._canonical",

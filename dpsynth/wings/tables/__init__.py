@@ -14,6 +14,8 @@ WING = Wing(
         "tables": f"{_HERE}.keys:LinkedTables",
         "wide configuration": f"{_HERE}.keys:widened",
         "wide table": f"{_HERE}.wide_rows:wide_table",
+        "written tables": f"{_HERE}.made_up:written",
+        "fullest row": f"{_HERE}.made_up:fullest",
         "check of links": f"{_HERE}.wide_rows:checked_links",
         "tables of a bundle": f"{_HERE}.splitting:database_of",
         "questions of tables": f"{_HERE}.questions:answered",

@@ -120,7 +120,7 @@ class WideTable:
         return [key_column(self.tables), *self._names(root, "")]
 
     def _names(self, name: str, prefix: str) -> Iterator[str]:
-        yield from (prefix + c for c, d in self.tables[name].columns.items() if d.type not in _NOT_READ)
+        yield from (prefix + c for c, d in self.tables[name].columns.items() if d.type not in NOT_READ)
         for child in children_of(self.tables, name):
             yield prefix + child
             for label, _ in slots_of(self.tables[child]):
@@ -154,7 +154,7 @@ class WideTable:
     def _columns_of(self, name: str, columns: Sequence[str]) -> list[str]:
         """The columns of a table that are read: declared ones, keys, its order, and more at the root."""
         table = self.tables[name]
-        declared = [c for c, d in table.columns.items() if d.type not in _NOT_READ]
+        declared = [c for c, d in table.columns.items() if d.type not in NOT_READ]
         keys = [*(table.key or ()), *(table.parent.key if table.parent else ())]
         more = [table.order_by] if table.order_by else []
         if table.parent is None:
@@ -221,7 +221,7 @@ class WideTable:
         absent = rows < 0
         taken = pa.array(rows, mask=absent)
         for column, declared in self.tables[name].columns.items():
-            if declared.type not in _NOT_READ:
+            if declared.type not in NOT_READ:
                 yield prefix + column, loaded.cells[column].take(taken)
         for child, (below, held, first, number) in loaded.children.items():
             most = most_of(self.tables[child])
@@ -237,7 +237,7 @@ class WideTable:
                 yield from self._cells(below, child, slot(prefix, child, label), own)
 
 
-_NOT_READ = ("derived", "identifier")
+NOT_READ = ("derived", "identifier")
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:

@@ -29,6 +29,7 @@ from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.pipeline.reservation import occasion_of
 from dpsynth.pipeline.steps import Advance, showing, unshown
 from dpsynth.plan.plan import Plan
+from dpsynth.wing import Point
 from dpsynth.wings.proof.audit.losses import (
     DrawnNoise,
     LowerBound,
@@ -55,6 +56,11 @@ _ROUNDING = 1e-9
 _FEW = 10
 """One neighbour in so many is of an empty table, and one of a table of one row."""
 
+
+WRITTEN: Point[Callable[[Spec, Sequence[str], Sequence[Sequence[str]], Path], Spec]] = Point(
+    "written tables", "tables"
+)
+FULLEST: Point[Callable[[Spec], Mapping[str, str]]] = Point("fullest row", "tables")
 
 _Count = Callable[[int], None]
 _Replay = tuple[str, Transcript, Transcript | str]
@@ -260,12 +266,14 @@ class _Workshop:
 
     def of(self, table: MadeUpTable) -> Spec:
         """The config with a made-up table as its source, and a new ledger."""
-        name = secrets.token_hex(8)
-        path = table.write(self.folder / f"{name}.csv")
-        ledger = self.spec.ledger.model_copy(update={"url": f"sqlite:///{self.folder}/{name}.db"})
-        source = Source.model_validate({"path": str(path)})
-        engine = self.spec.engine.in_this_process
-        return self.spec.model_copy(update={"source": source, "ledger": ledger, "engine": engine})
+        folder = self.folder / secrets.token_hex(8)
+        folder.mkdir()
+        ledger = self.spec.ledger.model_copy(update={"url": f"sqlite:///{folder}/ledger.db"})
+        spec = self.spec.model_copy(update={"ledger": ledger, "engine": self.spec.engine.in_this_process})
+        if spec.tables is not None:
+            return WRITTEN.needed("tables")(spec, table.names, table.rows, folder)
+        source = Source.model_validate({"path": str(table.write(folder / "made-up.csv"))})
+        return spec.model_copy(update={"source": source})
 
     @contextmanager
     def release(self, table: MadeUpTable) -> Iterator[_Recorded]:
@@ -364,7 +372,8 @@ def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replay
 
 
 def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, until: float, advance: Advance) -> Attacked:
-    present, absent, row = extreme_pair(base)
+    full = FULLEST.needed("tables")(shop.spec) if shop.spec.tables is not None else {}
+    present, absent, row = extreme_pair(base, full)
     target = {name: pa.array([text], pa.string()) for name, text in zip(base.names, row, strict=True)}
     losses: dict[bool, list[float]] = {True: [], False: []}
     seen: dict[bool, list[Sight]] = {True: [], False: []}

@@ -119,13 +119,18 @@ def rarest(table: MadeUpTable) -> Row:
     )
 
 
-def extreme_pair(table: MadeUpTable) -> tuple[MadeUpTable, MadeUpTable, Row]:
+def extreme_pair(
+    table: MadeUpTable, full: Mapping[str, str] | None = None
+) -> tuple[MadeUpTable, MadeUpTable, Row]:
     """Two neighbours that are as far apart as the relation allows, and the row by which they differ.
 
     A unit with as many equal rows as its bound allows comes. Where units are exchanged, it takes the place of
     one whose rows are equal too.
+
+    Args:
+        full: cells that the row has in any case.
     """
-    here = rarest(table)
+    here = table.with_cells(rarest(table), full or {})
     common = tuple(Counter(cells).most_common(1)[0][0] for cells in zip(*table.rows, strict=True))
     near, name = table.near, "the one in question"
 
