@@ -30,7 +30,7 @@ def init(
         list[Path],
         typer.Argument(
             metavar="TABLE...|DESCRIPTION",
-            help="A table, or several linked tables, that of persons first; or a description of a table.",
+            help="A table, or several linked tables, that of persons first; or a description of these.",
         ),
     ],
     table: Annotated[
@@ -46,7 +46,7 @@ def init(
     ] = False,
     out: Annotated[Path | None, typer.Option(help="The file to write; - prints it.")] = None,
 ) -> None:
-    """Write a first config from the header of a table or of linked ones, or from a description of a table."""
+    """Write a first config from the header of a table or of linked ones, or from a description."""
     from dpsynth.wings.owner.starter import (
         draft_of,
         drafts_of,
@@ -57,11 +57,11 @@ def init(
         write_starter,
     )
 
-    several = drafts_of(things, form) if len(things) > 1 and (table or pick) is None else None
+    several = drafts_of(things, form) if (table or pick) is None else None
     if several is not None:
         from dpsynth.wings.owner.assess.links import linked, look_at_tables
 
-        draft = linked(several)
+        draft = linked(*several)
     elif len(things) > 1:
         raise ConfigError("--table and --pick go with a description of one table: give several tables alone.")
     else:
@@ -72,7 +72,7 @@ def init(
     if not printed:
         must_be_new(target)
     if look and several is not None:
-        draft = look_at_tables(several)
+        draft = look_at_tables(*several)
     elif look:
         from dpsynth.wings.owner.assess.profiling import look_at
 

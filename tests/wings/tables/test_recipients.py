@@ -11,8 +11,11 @@ import pandas as pd
 import pytest
 
 import dpsynth
+from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError, DpsynthError
 from tests.cli.here import Command
+
+from .conftest import street
 
 
 def test_a_child_has_the_columns_of_its_own_parents(linked: Path) -> None:
@@ -167,6 +170,26 @@ def test_init_reads_the_metadata_of_a_bundle(linked: Path, dpsynth: Command) -> 
     done = dpsynth("init", str(linked / "tables" / "metadata.json"), "--pick", "cars", "--out", "cars.yaml")
     assert done.code == 0, done
     assert "%d.%m.%Y" in Path("cars.yaml").read_text()
+
+
+@pytest.mark.parametrize("file", ["tables.json", "tables/metadata.json"])
+def test_init_reads_keys_and_parents_from_both_descriptions_of_a_bundle(
+    linked: Path, tmp_path: Path, dpsynth: Command, file: str
+) -> None:
+    assert dpsynth("init", str(linked / file), "--out", str(tmp_path / "street.yaml")).code == 0
+    found = parse_yaml((tmp_path / "street.yaml").read_text(), "street")
+    released, _ = street(1)
+    assert set(found.values["tables"]) == set(released)
+    for name, table in found.values["tables"].items():
+        above = released[name].get("parent", {})
+        assert table.get("parent", {}).get("table") == above.get("table")
+        assert table.get("parent", {}).get("key") == above.get("key")
+        assert table.get("key") == released[name].get("key")
+        # What is counted of rows below is a column of the bundle's tables like others.
+        assert table["columns"].keys() == released[name]["columns"].keys() | released[name].get("derived", {})
+        path = linked / "tables" / f"{name}.csv" if file == "tables.json" else None
+        assert table["source"]["path"] == (path and str(path))
+        assert (f"tables.{name}.source.path" in found.values["review"]) == (path is None)
 
 
 @pytest.mark.parametrize("file", ["tables.json", "tables/metadata.json", "tables/cars.csv"])

@@ -23,6 +23,7 @@ from dpsynth.columns.identifier import NOBODY, canonical_id
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator.rows.files import read_batches
+from dpsynth.errors import ConfigError
 from dpsynth.figures import listed
 from dpsynth.pipeline.steps import guarded
 from dpsynth.wings.owner.assess.column_guesses import profile
@@ -72,9 +73,9 @@ def _named(drafts: Mapping[str, Draft]) -> Iterator[Reference]:
             yield Reference(table, tuple(c for c, _ in told), above, tuple(k for _, k in told))
 
 
-def linked(drafts: Mapping[str, Draft]) -> Draft:
-    """A draft of linked tables, by the names of their columns."""
-    return _tree(drafts, [*_named(drafts)])
+def linked(drafts: Mapping[str, Draft], references: Sequence[Reference] | None = None) -> Draft:
+    """A draft of linked tables, by references that are described, or by the names of their columns."""
+    return _tree(drafts, [*_named(drafts)] if references is None else references)
 
 
 def _tree(drafts: Mapping[str, Draft], references: Sequence[Reference]) -> Draft:
@@ -104,7 +105,8 @@ def _tree(drafts: Mapping[str, Draft], references: Sequence[Reference]) -> Draft
         )
     tables = tuple(Linked(n, drafts[n], keys.get(n, ()), parents.get(n)) for n in kept)
     origin = dict.fromkeys(words for draft in drafts.values() for words in draft.origin)
-    return Draft((*origin,), (), described=False, table=root, questions=tuple(sorted(said)), tables=tables)
+    described = any(draft.described for draft in drafts.values())
+    return Draft((*origin,), (), described, table=root, questions=tuple(sorted(said)), tables=tables)
 
 
 def _below(name: str, references: Sequence[Reference]) -> set[str]:
@@ -150,14 +152,24 @@ class _Rows(NamedTuple):
 
 
 @unheard()
-def look_at_tables(drafts: Mapping[str, Draft]) -> Draft:
-    """A draft of linked tables, with what all rows tell of them; errors are those of ``look_at``."""
-    return guarded("look at the tables", partial(_looked, drafts))
+def look_at_tables(drafts: Mapping[str, Draft], references: Sequence[Reference] | None = None) -> Draft:
+    """A draft of linked tables, with what all rows tell of them; errors are those of ``look_at``.
+
+    Args:
+        references: those that are described; left out: found in the rows.
+
+    Raises:
+        ConfigError: a table has no file.
+    """
+    absent = next((name for name, draft in drafts.items() if draft.table is None), None)
+    if absent is not None:
+        raise ConfigError(f"--look needs the file of {absent}: give {absent}.csv after the description.")
+    return guarded("look at the tables", partial(_looked, drafts, references))
 
 
-def _looked(drafts: Mapping[str, Draft]) -> Draft:
+def _looked(drafts: Mapping[str, Draft], references: Sequence[Reference] | None) -> Draft:
     rows = {name: _read(draft) for name, draft in drafts.items()}
-    found = _tree(drafts, [*_references(rows)])
+    found = _tree(drafts, [*_references(rows)] if references is None else references)
     tables, above = list[Linked](), dict[str, pd.DataFrame]()
     for table in found.tables:
         own, owner, inherited = rows[table.name], None, rows[table.name].texts[[]]
@@ -172,7 +184,7 @@ def _looked(drafts: Mapping[str, Draft]) -> Draft:
 
 
 def _read(draft: Draft) -> _Rows:
-    path, names = Path(str(draft.table)), [sketch.name for sketch in draft.columns]
+    path, names = Path(str(draft.table)), [s.name for s in draft.columns if s.declared is not None]
 
     def read(form: FileForm) -> Rereadable:
         return Rereadable(lambda: read_batches(path, names, form, keep_broken=False))
@@ -235,7 +247,8 @@ def _in_turn(table: Linked, texts: pd.DataFrame, owner: pd.Series[float]) -> Lin
     kept = (most for most in _ROUND if number.clip(upper=most).sum() >= _KEPT * number.sum())
     note = f"{len(owner):,} rows; a row above has {number.median():g} (median) to {number.max():,}, if any."
     note += f" {lost:,} rows have none above, and are left out." if lost else ""
-    ranked = [(worth, s.name) for s in table.columns if (worth := _order(s, texts[s.name], owner))]
+    there = [sketch for sketch in table.columns if sketch.name in texts]
+    ranked = [(worth, s.name) for s in there if (worth := _order(s, texts[s.name], owner))]
     worth, order = max(ranked, key=lambda one: one[0], default=((False,), ""))
     if worth[-1]:
         draft = draft.without(order, "Left out: synthetic rows are numbered in it, by order_by.")

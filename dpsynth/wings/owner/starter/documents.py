@@ -162,6 +162,11 @@ def sequence(value: Value, file: object, where: str) -> list[Value]:
     return value
 
 
+def texts(names: Value) -> tuple[str, ...]:
+    """One name, or a list of names; none for a null."""
+    return tuple(map(str, names if isinstance(names, list) else [] if names is None else [names]))
+
+
 def picked(tables: Mapping, file: str, pick: str | None) -> tuple[str, Value]:
     """The name and value of the one table that is meant.
 

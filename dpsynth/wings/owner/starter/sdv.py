@@ -10,8 +10,17 @@ from dpsynth.columns.declaration import Declared
 from dpsynth.columns.moment_formats import ISO
 from dpsynth.columns.section import Value
 from dpsynth.errors import ConfigError
-from dpsynth.wings.owner.starter.documents import Mapping, cells, has_clock, mapping, picked, shown
-from dpsynth.wings.owner.starter.sketch import STUB, Draft, Format, Sketch, first_fit, fitted
+from dpsynth.wings.owner.starter.documents import (
+    Mapping,
+    cells,
+    has_clock,
+    mapping,
+    picked,
+    sequence,
+    shown,
+    texts,
+)
+from dpsynth.wings.owner.starter.sketch import STUB, Draft, Format, Reference, Sketch, first_fit, fitted
 
 _PLACES = {"city", "country_code", "state", "state_abbr", "administrative_unit", "postcode", "province"}
 _DEGREES = {"latitude": 90, "longitude": 180}
@@ -123,4 +132,24 @@ def _datetime(name: str, pattern: Value) -> Sketch:
     return fitted(Sketch(name, declared))
 
 
-FORMAT = Format("sdv", "SDV metadata", is_metadata, read_metadata)
+_SIDES = ("child_table_name", "child_foreign_key", "parent_table_name", "parent_primary_key")
+
+
+def linked_tables(document: Mapping, file: str) -> tuple[dict[str, str], list[Reference]]:
+    """The tables of metadata with relationships, which name no files, and these as references.
+
+    Raises:
+        ConfigError: a relationship names no tables, or not their columns.
+    """
+    tables, found = document.get("tables"), list[Reference]()
+    named = dict.fromkeys(tables, "") if isinstance(tables, dict) else dict[str, str]()
+    for i, one in enumerate(sequence(document.get("relationships", []), file, "relationships")):
+        facts = mapping(one, file, f"relationships[{i}]")
+        table, columns, above, key = (texts(facts.get(side)) for side in _SIDES)
+        if not {table, above} <= {(name,) for name in named} or not columns or len(columns) != len(key):
+            raise ConfigError(f"{file}: 'relationships[{i}]' must name two of the tables, and their columns.")
+        found.append(Reference(table[0], columns, above[0], key))
+    return named, found
+
+
+FORMAT = Format("sdv", "SDV metadata", is_metadata, read_metadata, linked_tables)

@@ -244,12 +244,14 @@ class Format:
         recognised: True for a document that looks like this format.
         read: the draft of a document, from the document, the file's name, and the name of the table to
             pick of several.
+        links: the tables of a document that are linked, each with its file or "", and their references.
     """
 
     word: str
     name: str
     recognised: Callable[[Document], bool]
     read: Callable[[Document, str, str | None], Draft]
+    links: Callable[[Document, str], tuple[Mapping[str, str], Sequence[Reference]]] = lambda *_: ({}, ())
 
 
 _NUMERIC = {"integer", "number"}

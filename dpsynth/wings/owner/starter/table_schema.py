@@ -24,9 +24,10 @@ from dpsynth.wings.owner.starter.documents import (
     picked,
     sequence,
     shown,
+    texts,
     with_missing,
 )
-from dpsynth.wings.owner.starter.sketch import STUB, Draft, Format, Sketch, first_fit, fitted
+from dpsynth.wings.owner.starter.sketch import STUB, Draft, Format, Reference, Sketch, first_fit, fitted
 
 _NAMING = {"email", "uri", "uuid"}
 _UNSUPPORTED = {"object", "array", "list", "geopoint", "geojson", "binary"}
@@ -228,4 +229,34 @@ def _coded(name: str, pattern: str, missing: Value) -> Sketch:
         return fitted(Sketch(name, declared, (shown(f"Its pattern {pattern} {error}.", 200),)))
 
 
-FORMAT = Format("table-schema", "Table Schema or Data Package (Frictionless)", is_schema, read_schema)
+def linked_tables(document: Mapping, file: str) -> tuple[dict[str, str], list[Reference]]:
+    """The resources of a package with their files, and the foreign keys from one to another.
+
+    Raises:
+        ConfigError: a foreign key doesn't follow the standard.
+    """
+    listed, found = document.get("resources"), list[Reference]()
+    resources = enumerate(listed if isinstance(listed, list) else [])
+    held = {_name_of(resource, i): resource for i, resource in resources if isinstance(resource, dict)}
+    for name, resource in held.items():
+        schema = resource.get("schema")
+        keys = schema.get("foreignKeys", []) if isinstance(schema, dict) else []
+        for one in sequence(keys, file, f"{name}.foreignKeys"):
+            key = mapping(one, file, f"{name}.foreignKeys")
+            refers = mapping(key.get("reference"), file, f"{name}.foreignKeys.reference")
+            columns, of = texts(key.get("fields")), texts(refers.get("fields"))
+            # Without a resource, or with an empty name, a table refers to itself.
+            above = refers.get("resource") or name
+            if above not in held or not columns or len(columns) != len(of):
+                words = "must name fields, and as many of one of the resources"
+                raise ConfigError(f"{file}: '{shown(name)}.foreignKeys' {words}.")
+            found += [Reference(name, columns, str(above), of)] if above != name else []
+    paths = {name: resource.get("path") for name, resource in held.items()}
+    # As the standard has it, a file lies in the folder of its package or below.
+    below = {n: p if isinstance(p, str) and p[:1] != "/" and ".." not in p else "" for n, p in paths.items()}
+    return below, found
+
+
+FORMAT = Format(
+    "table-schema", "Table Schema or Data Package (Frictionless)", is_schema, read_schema, linked_tables
+)

@@ -362,8 +362,8 @@ def _provenance(draft: Draft) -> list[str]:
 
 def _review(draft: Draft) -> list[str]:
     entries = [("privacy", "how much is protected, and whose rows belong together")]
-    if draft.table is None:
-        entries.append(("source.path", "to fill in"))
+    sources = {f"tables.{t.name}.": t.draft for t in draft.tables} or {"": draft}
+    entries += [(f"{key}source.path", "to fill in") for key, one in sources.items() if one.table is None]
     links = "are these the keys? is max_children known without the table?"
     entries += [(f"tables.{table.name}.parent", links) for table in draft.tables[1:]]
     if draft.described:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,72 @@ def test_tables_with_hardly_a_row_end_like_others(dpsynth, tmp_path, patients, v
     tables["visits"].head(visits).to_csv(tmp_path / "visits.csv", index=False)
     dpsynth("init", "patients.csv", "visits.csv", "--look")
     assert list(started(tmp_path)["tables"]) == ["patients", "visits"]
+
+
+SDV = {
+    "tables": {
+        "patients": {"columns": {"id": {"sdtype": "id"}, "sex": {"sdtype": "categorical"}}},
+        "visits": {"columns": {"patient_id": {"sdtype": "id"}, "cost": {"sdtype": "numerical"}}},
+    },
+    "relationships": [
+        {
+            "parent_table_name": "patients",
+            "parent_primary_key": "id",
+            "child_table_name": "visits",
+            "child_foreign_key": "patient_id",
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_metadata_of_several_tables_says_the_links_and_their_files_the_rest(dpsynth, tmp_path, look):
+    hospital(tmp_path)
+    (tmp_path / "hospital.json").write_text(json.dumps(SDV))
+    dpsynth("init", "hospital.json", "visits.csv", "patients.csv", "--out", "h.yaml", *["--look"] * look)
+    tables = started(tmp_path, "h.yaml")["tables"]
+    assert [*tables] == ["patients", "visits"] and tables["visits"]["source"] == {"path": "visits.csv"}
+    assert tables["visits"]["parent"] == {
+        "table": "patients",
+        "key": "patient_id",
+        "max_children": 5 if look else None,
+    }
+    assert tables["visits"].get("order_by") == ("seen" if look else None)
+    assert tables["visits"]["columns"]["cost"]["type"] == "number"
+    assert (tables["visits"]["columns"]["cost"]["max"] is None) != look
+
+
+def _package(*keys: object) -> dict[str, object]:
+    return {"resources": [{"name": "a", "schema": {"fields": [{"name": "x"}], "foreignKeys": [*keys]}}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "more", "words"),
+    [
+        (SDV, ["--look"], "--look needs the file of patients: give patients.csv after the description."),
+        (SDV, ["labs.csv"], "labs.csv is called like none of the tables of d.json, patients and visits."),
+        ({**SDV, "relationships": []}, ["labs.csv"], "d.json describes no linked tables."),
+        ({**SDV, "relationships": []}, [], "d.json describes several tables. Say which one with --pick"),
+        ({**SDV, "relationships": 7}, [], "d.json: 'relationships' must be a list."),
+        (
+            {**SDV, "relationships": [{"child_table_name": "x"}]},
+            [],
+            "'relationships[0]' must name two of the",
+        ),
+        (_package(7), [], "d.json: 'a.foreignKeys' must be a mapping"),
+        (_package({"fields": "x"}), [], "d.json: 'a.foreignKeys.reference' must be a mapping"),
+        (
+            _package({"fields": "x", "reference": {"resource": "b", "fields": "x"}}),
+            [],
+            "d.json: 'a.foreignKeys' must name fields, and as many of one of the resources.",
+        ),
+    ],
+)
+def test_wrong_descriptions_of_several_tables_are_refused_in_words(dpsynth, tmp_path, document, more, words):
+    hospital(tmp_path)
+    (tmp_path / "d.json").write_text(json.dumps(document))
+    assert words in dpsynth("init", "d.json", *more, code=2).err
+    assert not list(tmp_path.glob("*.yaml"))
 
 
 def test_wrong_tables_are_refused_in_words(dpsynth, tmp_path):
