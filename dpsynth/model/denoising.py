@@ -224,7 +224,7 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
     y, m = noisy.astype(np.float64).reshape(-1), with_trends(noisy, variance, estimate, slab).reshape(-1)
     excess, telling = np.square(y - m) - variance, np.square(estimate).reshape(-1)
     telling = telling / (telling + variance) + _LEAST
-    spreads = np.array([alone * apart for apart in _APART])
+    spreads = alone * np.array(_APART)
     shares = np.array(_SHARES)
     kinds = np.empty((1 + len(spreads), y.size))
     empty = np.full(y.size, shares[0])
@@ -237,9 +237,7 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
         kinds -= kinds.max(axis=0)
         np.exp(kinds, out=kinds)
         kinds /= kinds.sum(axis=0)
-        spreads = np.array(
-            [_spread(of, k, scale, excess, variance) for of, k in zip(kinds[1:], spreads, strict=True)]
-        )
+        spreads = _spreads(kinds[1:], spreads, scale, excess, variance)
         shares = np.maximum((kinds * telling).sum(axis=1) / telling.sum(), _LEAST_SHARE)
         shares /= shares.sum()
         if number % _APPROACH == 0:
@@ -260,17 +258,13 @@ def _around(empty: Array, telling: Array, share: float, shape: tuple[int, ...]) 
 
     A weighted regression of the cells on the mean of those around them, flat where order means nothing.
     """
-    sums = []
-    for values in (empty * telling, telling):
-        whole = values.reshape(shape)
-        for axis in range(len(shape)):
-            lines = np.moveaxis(whole, axis, 0)
-            more = lines.copy()
-            more[1:] += lines[:-1]
-            more[:-1] += lines[1:]
-            whole = np.moveaxis(more, 0, axis)
-        sums.append(whole.reshape(-1) - values)
-    near = (sums[0] + share) / (sums[1] + 1)
+    whole = both = np.stack([empty * telling, telling]).reshape(2, *shape)
+    for axis in range(1, both.ndim):
+        lines, whole = whole.swapaxes(0, axis), whole.copy()
+        whole.swapaxes(0, axis)[1:] += lines[:-1]
+        whole.swapaxes(0, axis)[:-1] += lines[1:]
+    around, room = (whole - both).reshape(2, -1)
+    near = (around + share) / (room + 1)
     weights = telling / telling.sum()
     centred = near - near @ weights
     slope = float(weights @ (centred * empty)) / max(float(weights @ np.square(centred)), _LEAST)
@@ -326,15 +320,17 @@ def _one_slab(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arr
     """The scale of a slab's variance, float64[cells], and the k of one slab that all cells are in."""
     whole = (1 - _INDEPENDENCE) * estimate + _INDEPENDENCE * independent(estimate) + _LEAST_ROWS
     scale, excess = whole.reshape(-1), np.square(noisy - estimate).reshape(-1) - variance
-    found = 1.0
+    found, of = np.ones(1), np.ones((1, scale.size))
     for _ in range(_ROUNDS // 2):
-        found = _spread(np.ones(scale.size), found, scale, excess, variance)
-    return np.asarray(scale), found
+        found = _spreads(of, found, scale, excess, variance)
+    return np.asarray(scale), float(found[0])
 
 
-def _spread(of: Array, before: float, scale: Array, excess: Array, variance: float) -> float:
-    weights = of * scale / np.square(before * scale + variance)
-    return max(float((weights * excess).sum()) / max(float((weights * scale).sum()), 1e-300), _LEAST)
+def _spreads(of: Array, before: Array, scale: Array, excess: Array, variance: float) -> Array:
+    """The k of each slab, from the probabilities float64[slabs, cells] and the k before."""
+    weights = of * scale / np.square(before[:, None] * scale + variance)
+    least = np.maximum((weights * scale).sum(axis=1), 1e-300)
+    return np.maximum((weights * excess).sum(axis=1) / least, _LEAST)
 
 
 def normal_shares(levels: Array) -> Array:
