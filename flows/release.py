@@ -285,7 +285,8 @@ def release(
     try:
         spec = load(config, source=source)
         title = spec.release
-        unlock(spec.source)
+        for private in spec.sources:
+            unlock(private)
         dataset = dataset_of(spec)
         time.sleep(too_early(flow_run.scheduled_start_time, datetime.now(UTC)))
         done = run(spec, Request(Path(out), resume, period), tell=_tell, run_step=step)

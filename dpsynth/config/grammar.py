@@ -721,6 +721,12 @@ class Spec(Section):
             raise refused(words, "public_marginals")
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where private rows are: that of the table, and those of linked tables."""
+        linked = [getattr(table, "source", None) for table in (self.tables or {}).values()]
+        return (self.source, *(source for source in linked if source is not None))
+
+    @property
     def protected(self) -> Neighbours:
         """The neighbour relation and the unit; see ``Privacy.protected``."""
         return replace(self.privacy.protected, linked=self.tables is not None)

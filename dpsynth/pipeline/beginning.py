@@ -86,7 +86,7 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
 
     spec, now = inputs.spec, datetime.now(UTC)
     _check_signing_key(inputs)
-    check_outputs(request.outputs, spec.source.path)
+    check_outputs(request.outputs, spec.sources)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
     known = ledger.read()
     account = known.account_of(table_of(spec), request.resume)
@@ -124,7 +124,7 @@ def check_beginning(spec: Spec, request: Request) -> None:
 
     inputs, ledger, now = inputs_of(spec), Ledger(spec.ledger.url, spec.ledger.head), datetime.now(UTC)
     _check_signing_key(inputs)
-    check_outputs(request.outputs, spec.source.path)
+    check_outputs(request.outputs, spec.sources)
     if spec.public_table is not None:
         check_public_table(inputs)
     if request.resume is not None:
@@ -136,7 +136,7 @@ def check_beginning(spec: Spec, request: Request) -> None:
     occasion = occasion_of(spec, now, request.period)
     wanted = reservation_of(inputs.compiled, inputs.plan, occasion, _new_id(now))
     # An orchestrator that has not started has no vault yet; the release itself accepts the source later.
-    folder, opens = request.outputs / spec.release, not is_locked(spec.source)
+    folder, opens = request.outputs / spec.release, not any(map(is_locked, spec.sources))
     _check_new(inputs, ledger, ledger.read(), wanted, occasion, folder, opens=opens)
 
 

@@ -194,7 +194,7 @@ def check_public_table(inputs: Inputs) -> list[str]:
             f"public_table.path: there is no file {path}; relative paths start at the working "
             "directory. Nothing was charged."
         )
-    if spec.source.path is not None and is_part_of(str(path), spec.source.path):
+    if any(is_part_of(str(path), own.path) for own in spec.sources if own.path):
         raise ConfigError(
             "public_table.path must be another file than source.path, and none in its folder: what a public "
             "table says is released as it is, and protected by nothing. Nothing was charged."

@@ -87,7 +87,7 @@ def rehearsal_of(
     spec = spec.model_copy(update={"regression": None})
     inputs = inputs_of(spec)
     occasion = occasion_of(spec, datetime.now(UTC), period)
-    check_outputs(outputs, spec.source.path)
+    check_outputs(outputs, spec.sources)
     folder = outputs / REHEARSALS
     with alone_in(folder):
         _clear(folder)

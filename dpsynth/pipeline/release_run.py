@@ -30,6 +30,7 @@ from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.config import CompiledSpec
 from dpsynth.config.files.place import is_part_of
+from dpsynth.config.source import Source
 from dpsynth.curator.journal import Entry, Journal, is_paused
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, SourceError, StepFailed, TakenOver
 from dpsynth.pipeline.earlier_releases import Reused
@@ -97,7 +98,7 @@ def waits_for_its_owner(folder: Path, release_id: str) -> bool:
     return path is not None and is_paused(path)
 
 
-def check_outputs(outputs: Path, source: str | None) -> None:
+def check_outputs(outputs: Path, sources: Sequence[Source]) -> None:
     """Check that bundles are written to a folder of this machine, outside of the private table's own folder.
 
     Raises:
@@ -108,11 +109,12 @@ def check_outputs(outputs: Path, source: str | None) -> None:
         raise ConfigError(
             f"Bundles are written to a folder of this machine, and {outputs} is a URL. Give another: --out."
         )
-    if source is not None and is_part_of(str(outputs), source):
-        raise ConfigError(
-            f"The folder for bundles {outputs} lies in the private table's folder {source}, whose files are "
-            "read as rows of the table. Give another with --out."
-        )
+    for path in [source.path for source in sources if source.path]:
+        if is_part_of(str(outputs), path):
+            raise ConfigError(
+                f"The folder for bundles {outputs} lies in the private table's folder {path}, whose files "
+                "are read as rows of the table. Give another with --out."
+            )
 
 
 @contextmanager

@@ -104,6 +104,14 @@ LINKED: tuple[Fault, ...] = (
         "tests/release/test_linked_tables.py::test_a_rehearsal_reads_none_of_the_tables",
     ),
     _fault(
+        "one of the private tables as the public one",
+        "Exact counts of the root's table enter the release as evidence.",
+        "dpsynth.pipeline.inputs.check_public_table",
+        "for own in spec.sources if own.path",
+        "for own in (spec.source,) if own.path",
+        "tests/release/test_linked_tables.py::test_no_private_table_is_a_public_one_or_the_folder_of_bundles",
+    ),
+    _fault(
         "children without end",
         "A synthetic household has more members than the configuration allows.",
         "splitting._place",

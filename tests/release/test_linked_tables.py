@@ -235,6 +235,22 @@ def test_a_release_is_compared_with_the_private_tables_of_its_configuration(tmp_
         evaluate(released_one.folder, tmp_path / "households.csv")
 
 
+def test_no_private_table_is_a_public_one_or_the_folder_of_bundles(tmp_path):
+    path = str(tmp_path / "households.csv")
+    with pytest.raises(ConfigError, match=r"public_table\.path must be another file than source\.path"):
+        released(tmp_path, spec_of(tmp_path, public_table={"path": path}))
+    given = {name: frame for name, frame in frames(30).items() if name != "trips"}
+    tables = two()
+    for name, frame in given.items():
+        (tmp_path / name).mkdir()
+        frame.to_parquet(tmp_path / name / "1.parquet")
+        tables[name]["source"] = {"path": str(tmp_path / name), "format": "parquet"}
+    spec = spec_of(tmp_path, tables=tables)
+    with pytest.raises(ConfigError, match="lies in the private table's folder"):
+        dpsynth.release(spec, outputs=tmp_path / "persons" / "out")
+    assert not (tmp_path / "ledger.db").exists()
+
+
 def test_a_rehearsal_reads_none_of_the_tables(tmp_path, monkeypatch):
     from dpsynth.pipeline.rehearsal import rehearse
     from dpsynth.wings.tables import wide_rows

@@ -1,17 +1,25 @@
 """The address of a database comes out of a Secret block of Prefect, and goes nowhere else."""
 
 import json
+import sqlite3
 import sys
+from contextlib import closing
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
+import dpsynth
+from dpsynth.config import load
 from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline import inputs as addresses
+from dpsynth.pipeline.beginning import Request, check_beginning
 from dpsynth.pipeline.inputs import address_of, is_locked
+from dpsynth.wings.tables.wide_rows import wide_table
 from tests.databases import Postgres
 from tests.release.place import Place
+from tests.wings.tables.linked import frames, two
 
 ADDRESS = "postgresql://me:hunter2@host/clinic"
 
@@ -47,6 +55,38 @@ def test_a_secret_block_unlocks_the_source_that_names_it(
     assert address == ADDRESS and "hunter2" not in named
     secrets.unlock(source("CLINIC"))
     assert asked == ["clinic"]
+
+
+def test_blocks_of_linked_tables_are_opened_before_any_table_is(
+    secrets: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The flow opens them all; without it the one that is closed is named, and nothing is read."""
+    url = f"sqlite:///{tmp_path}/clinic.db"
+    with closing(sqlite3.connect(tmp_path / "clinic.db")) as base:
+        for name, frame in frames(300).items():
+            frame.to_sql(name, base, index=False)
+    tables = two()
+    for name in tables:
+        query = f"SELECT * FROM {name}"
+        tables[name]["source"] = {"url_from": f"secret/{name}", "query": query, "row_by_row": True}
+    config = {
+        "tables": tables,
+        "privacy": {"epsilon": 2, "delta": 1e-6},
+        "ledger": {"url": f"sqlite:///{tmp_path}/ledger.db", "dataset": "homes"},
+    }
+    path = tmp_path / "homes.yaml"
+    path.write_text(json.dumps(config))
+    spec = load(path)
+    with pytest.raises(ConfigError, match=r"tables\.households\.source\.url_from names the Secret block"):
+        wide_table(spec, None)
+    check_beginning(spec, Request(tmp_path / "out"))
+    asked: list[str] = []
+    block = SimpleNamespace(load=lambda name: asked.append(name) or SimpleNamespace(get=lambda: url))
+    monkeypatch.setattr(secrets, "Secret", block)
+    for private in spec.sources:
+        secrets.unlock(private)
+    assert asked == ["households", "persons"]
+    assert len(dpsynth.release(spec, outputs=tmp_path / "out").bundle.tables) == 2
 
 
 def test_a_block_that_is_not_there_is_said_in_words(

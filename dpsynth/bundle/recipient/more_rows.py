@@ -212,7 +212,7 @@ def wish_of(given: Given, bundle: OpenedBundle) -> Wish:
         columns = layout.modelled
         for name, value in given.items():
             if name not in columns:
-                raise QuestionRefused(f"'{name}' is no column that the model holds: {', '.join(columns)}.")
+                raise _no_column(name, layout)
             pairs.append((columns[name], _text(value)))
     else:
         for text in [] if given is None else [given] if isinstance(given, str) else given:
@@ -230,6 +230,10 @@ def wish_of(given: Given, bundle: OpenedBundle) -> Wish:
             formulas.append(_equal(column, value, bundle))
     together = reduce(lambda a, b: Call("and", (a, b)), formulas) if formulas else None
     return Wish(codes, together)
+
+
+def _no_column(name: str, layout: Layout) -> QuestionRefused:
+    return QuestionRefused(f"'{name}' is no column that the model holds: {_some([*layout.modelled])}.")
 
 
 def _text(value: object) -> str:
@@ -251,6 +255,9 @@ def _formula(text: str, layout: Layout) -> Expression:
         found = reader.formula()
         reader.end()
     except ValueError as error:
+        name, equals, _ = map(str.strip, text.partition("="))
+        if equals and name.isidentifier() and name not in layout.named:
+            raise _no_column(name, layout) from None
         raise QuestionRefused(
             f"What is given, '{text}', {error}. Write a value, such as sex=F, or a condition, such as "
             "age >= 65."

@@ -188,9 +188,7 @@ def _check(candidates: Mapping[Path, Spec], on: str | None) -> None:
                 f"privacy.epsilon and privacy.delta of {path} are not those of {first}, and more ε is always "
                 "nearer. Give all candidates the same, and choose ε by dpsynth plan."
             )
-        linked = [getattr(table, "source", None) for table in (spec.tables or {}).values()]
-        own = [source.path for source in (spec.source, *linked) if source is not None and source.path]
-        if on is not None and any(is_part_of(on, file) for file in own):
+        if on is not None and any(is_part_of(on, own.path) for own in spec.sources if own.path):
             raise ConfigError(
                 f"--on names the source of {path}. A choice by the private table tells of it, and nobody "
                 "would have paid for that. Name a public table, or the synthetic table of an earlier release."

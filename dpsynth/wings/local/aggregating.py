@@ -233,7 +233,7 @@ def begun(spec: Spec, outputs: Path) -> Place:
     """A new place, with an empty partial folder."""
     now, folder = datetime.now(UTC), outputs / spec.release
     release_id = f"{now:%Y%m%d}-{secrets.token_hex(4)}"
-    check_outputs(outputs, None)
+    check_outputs(outputs, ())
     with alone_in(folder):
         partial = partial_of(folder, release_id)
         make_partial(partial)

@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 
 from dpsynth.bundle.recipient.more_rows import Given, more_rows
 from dpsynth.bundle.recipient.opened import OpenedBundle
+from dpsynth.bundle.recipient.query import QuestionRefused
 from dpsynth.errors import ConfigError, DpsynthError, nearest
+from dpsynth.wings.tables.keys import slot
 from dpsynth.wings.tables.splitting import database, formats_of, shape_of, wide_rows
 
 if TYPE_CHECKING:
@@ -56,11 +58,18 @@ def sampled_tables(
 
     Raises:
         DpsynthError: no row has what is given, or the folder exists or can't be written.
+        QuestionRefused: what is given can't be read, or names a column that isn't there.
     """
     if out is not None and out.exists():
         raise DpsynthError(f"{out} exists already. Give a new name.")
-    rows = pa.concat_tables(more_rows(bundle, number, given, seed))
     shape, layout = shape_of(bundle), bundle.rows.layout
+    try:
+        rows = pa.concat_tables(more_rows(bundle, number, given, seed))
+    except QuestionRefused as error:
+        below = shape.children[0]
+        column = f"{slot('', below.name, below.slots[0][0])}{below.columns[0]}"
+        words = f"of tables below {shape.name}, numbers of rows and single rows, as {below.name} or {column}"
+        raise QuestionRefused(f"{error} What is given names columns of {shape.name}, and {words}.") from None
     if any(table.roles < table.most for table in shape.all):
         # Further rows of one parent are those of parents like it: there are enough among the synthetic rows.
         rows = pa.concat_tables([rows, wide_rows(bundle).cast(rows.schema)])

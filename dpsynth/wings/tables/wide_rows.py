@@ -309,7 +309,10 @@ def _reader(name: str, source: Source | None) -> _Reader:
             "or hand the tables over in Python."
         )
     if source.query is not None:
-        table = queried(source)
+        try:
+            table = queried(source)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace("source.", f"tables.{name}.source.")) from None
         return _Reader(table.check, table.batches)
     path, form = place_of(str(source.path)), source.form
     return _Reader(

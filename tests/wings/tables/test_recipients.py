@@ -118,6 +118,12 @@ def test_nobody_has_what_is_given(linked: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("given", ["minors=1", "age > 9", "persons.age > 9", "house=5"])
+def test_what_is_given_and_is_no_column_is_told_what_would_be(linked: Path, given: str) -> None:
+    with pytest.raises(DpsynthError, match=r"given names columns of households, .* persons_1_age\.$"):
+        dpsynth.open_bundle(linked).sample_tables(5, given=given)
+
+
 def test_a_bundle_of_one_table_has_none_to_join(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": ["x", "y"] * 50})
     done = dpsynth.release(
