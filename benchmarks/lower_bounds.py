@@ -13,6 +13,8 @@ canaries' own counts cost of the claim, the most that this attacker could ever s
 mu is bounded at the threshold 0, which is known beforehand. Epsilon is bounded at a threshold that is chosen
 by the first tenth of the canaries, and judged on the rest.
 
+A household is a row of linked tables with as many members as are used, and its value in each cell.
+
 With ``--fault`` all noise is 0.7 of its size: the same number of releases must then refute the claim. With
 ``--folder`` the decisions stay there, and a later run goes on with them until there are so many releases.
 """
@@ -41,7 +43,7 @@ from dpsynth.wings.proof.audit.losses import CONFIDENCE, LowerBound, lower_bound
 from dpsynth.wings.proof.audit.replay import Asked, Transcript, observe, replay
 
 COLUMNS = ("one", "two", "three")
-ROWS_A_VALUE = {"row": 100, "person": 400}
+ROWS_A_VALUE = {"row": 100, "person": 400, "household": 100}
 """So many that no value is merged with others: the noise for persons is larger."""
 MAX_ROWS = 3
 KEPT_AFTER = 10
@@ -69,11 +71,18 @@ class Case:
     def spec(self, folder: Path, name: str) -> Spec:
         """The config of the table of a name."""
         laplace = self.noise == "laplace"
+        columns = {c: {"type": "category", "values": self.values, "missing": False} for c in COLUMNS}
+        table: dict[str, object] = {"source": {"path": str(folder / f"{name}.csv")}, "columns": columns}
+        if self.unit == "household":
+            parent = {"table": "homes", "key": "who", "max_children": MAX_ROWS}
+            own = {"source": {"path": str(folder / f"{name}-members.csv")}, "parent": parent}
+            homes = {**table, "key": "who", "unit": "household"}
+            table = {"tables": {"homes": homes, "members": {**own, "columns": {"four": columns["one"]}}}}
         return from_mapping(
             {
                 "release": "canaries",
-                "source": {"path": str(folder / f"{name}.csv")},
-                "ledger": {"url": f"sqlite:///{folder / name}.db"},
+                **table,
+                "ledger": {"url": f"sqlite:///{folder / name}.db", "dataset": "canaries"},
                 "privacy": {
                     "epsilon": self.epsilon,
                     **({} if laplace else {"delta": 1e-6}),
@@ -82,9 +91,6 @@ class Case:
                     # The last question then comes before the model, which takes most of the time.
                     "split": {"exam": 0},
                     **({"unit": {"column": "who", "max_rows": MAX_ROWS}} if self.unit == "person" else {}),
-                },
-                "columns": {
-                    c: {"type": "category", "values": self.values, "missing": False} for c in COLUMNS
                 },
                 "structure": {"method": self.method},
                 "sample": {"rows": 100},
@@ -104,6 +110,10 @@ class Case:
         who = np.concatenate([others, -1 - np.repeat(canaries, rows)])
         column = pa.DictionaryArray.from_arrays(cells, self.values).dictionary_decode()
         csv.write_csv(pa.table({"who": who, **dict.fromkeys(COLUMNS, column)}), path)
+        if self.unit == "household":
+            each = np.repeat(np.arange(len(who)), MAX_ROWS)
+            members = pa.table({"who": who[each], "four": column.take(each)})
+            csv.write_csv(members, path.with_name(f"{path.stem}-members.csv"))
 
 
 def scores(case: Case, record: Transcript, other: Transcript) -> tuple[NDArray[np.float64], float]:
@@ -119,9 +129,11 @@ def scores(case: Case, record: Transcript, other: Transcript) -> tuple[NDArray[n
             continue
         losses = _losses(one, two)
         cells = np.flatnonzero(losses)
+        named = dict(zip(one.question["columns"], one.exact.shape, strict=True))  # type: ignore
         axes = np.unravel_index(cells, one.exact.shape)  # type: ignore[union-attr]
-        if any(size != len(case.values) for size in one.exact.shape):  # type: ignore[union-attr]
-            # Merged values: a cell would be that of several canaries.
+        # All canaries have as many members. Of merged values a cell would be that of several canaries.
+        axes = [axis for axis, name in zip(axes, named, strict=True) if name != "members"]
+        if not axes or any(size < len(case.values) for name, size in named.items() if name != "members"):
             continue
         assert all((axis == axes[0]).all() for axis in axes)
         owner = axes[0] // 2 if case.relation == "replace_one" else axes[0]
@@ -252,9 +264,13 @@ def small_noise() -> None:
 def cases(canaries: int, epsilon: float) -> Iterator[Case]:
     """Every strategy under every noise, relation and unit."""
     kinds = product(
-        ("auto", "mst", "aim"), ("gaussian", "laplace"), ("add_remove", "replace_one"), ("row", "person")
+        ("auto", "mst", "aim"),
+        ("gaussian", "laplace"),
+        ("add_remove", "replace_one"),
+        ("row", "person", "household"),
     )
-    yield from (Case(*kind, canaries, epsilon) for kind in kinds)
+    known = (kind for kind in kinds if kind[2:] != ("replace_one", "household"))
+    yield from (Case(*kind, canaries, epsilon) for kind in known)
 
 
 def main() -> None:
