@@ -3,7 +3,7 @@
 A release can't see all that a check sees: its counts are noisy, and cells that are read wrongly may look like
 any others. So a run says when its config was never checked against its table.
 
-A mark is a digest of the columns as compiled, of how the source is read, and of which file it is: its place,
+A mark is a digest of the columns as compiled, of how each source is read, and of which file it is: its place,
 its number in the file system and the time when it was changed. Another table, or the next one under the same
 name, wants another check; so do other columns.
 
@@ -64,14 +64,16 @@ def _marks(file: Path) -> list[str]:
 def _digest(spec: Spec) -> str:
     from dpsynth.config import compiled
 
-    place = resolved(spec.source.path) if spec.source.path else ""
-    file = _file_facts(place)
+    read = [(source, resolved(source.path) if source.path else "") for source in spec.sources]
+    each = [
+        {"source": source.model_dump(exclude={"path"}), "place": place, "file": _file_facts(place)}
+        for source, place in read
+    ]
     facts = {
         "columns": [column.recorded for column in compiled(spec).columns],
-        "source": spec.source.model_dump(exclude={"path"}),
         "unit": spec.privacy.model_dump(include={"unit"}),
-        "place": place,
-        "file": file,
+        **each[0],
+        **({"linked": each[1:]} if each[1:] else {}),
     }
     return sha256(json.dumps(facts, default=str, sort_keys=True).encode()).hexdigest()
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from dpsynth.config import from_mapping
+from dpsynth.wings.owner.checked_mark import mark, never_checked
 from tests.cli.here import Command, Ended
 from tests.release import canaries
 from tests.release.canaries import CANARIES, found_in, left_behind
 from tests.release.place import BY_PERSON, HEADER, Place, furnished, people
+from tests.wings.tables.linked import frames, two
 
 LOADED = (
     "import sys; sys.argv[0] = 'dpsynth'\n"
@@ -118,6 +121,19 @@ def test_a_run_says_when_its_config_was_never_checked_against_its_table(
     (place.folder / "people.csv").rename(place.folder / "old.csv")
     place.table(people(40))
     assert warned()
+
+
+def test_a_change_of_any_linked_table_wants_another_check(tmp_path: Path) -> None:
+    tables, config = two(), tmp_path / "homes.yaml"
+    for name in tables:
+        frames(9)[name].to_csv(tmp_path / f"{name}.csv", index=False)
+        tables[name]["source"] = {"path": str(tmp_path / f"{name}.csv")}
+    spec = from_mapping({"tables": tables, "privacy": {"epsilon": 1}, "ledger": {"dataset": "homes"}})
+    for name in tables:
+        mark(config, spec)
+        assert never_checked(config, spec) == ""
+        os.utime(tmp_path / f"{name}.csv", ns=(1, 1))
+        assert never_checked(config, spec).startswith("This config was never checked")
 
 
 def test_guesses_can_be_checked_before_they_are_reviewed(place: Place, dpsynth: Command) -> None:
