@@ -37,7 +37,7 @@ from relations import released as released_raw
 import dpsynth
 from dpsynth.bundle import row_source
 from dpsynth.columns import joint_density
-from dpsynth.model import denoising, rare_values, refined_sample, refinement
+from dpsynth.model import RakedEstimates, denoising, rare_values, refined_sample, refinement
 from dpsynth.strategy import allocation, auto, candidates, second_round
 from dpsynth.strategy.candidates import Forest, Positions
 
@@ -119,7 +119,6 @@ IDEAS = {
         "values of numbers are as rare as others",
         ((rare_values, "rare_when_ordered", lambda rest, least, rows: least),),
     ),
-    "ends": Idea("ends of numbers stay groups", ((rare_values, "_without_ends", lambda groups, _: groups),)),
     "merged values": Idea("cliques tell of merged values", ((auto, "shared", merged_ignored),)),
     "missing places": Idea("unused places stay", ((rare_values, "_with_missing", missing_apart),)),
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
@@ -132,6 +131,24 @@ IDEAS = {
     "denoising": Idea(
         "noisy counts of the tree as they come",
         ((denoising, "LEAST_CELLS", inf), (auto, "LEAST_DENOISED", inf)),
+    ),
+    "slabs": Idea("one slab", ((denoising, "_APART", (1.0,)), (denoising, "_SHARES", (0.5, 0.5)))),
+    "trends": Idea(
+        "no trends", ((denoising, "with_trends", lambda noisy, variance, estimate, slab: estimate),)
+    ),
+    "medians": Idea(
+        "posterior means as targets", ((denoising.Denoised, "median", property(lambda found: found.mean)),)
+    ),
+    "target weights": Idea(
+        "targets of several columns weigh alike", ((refined_sample, "WEIGHT_POWER", 0.0),)
+    ),
+    "raking": Idea(
+        "triples' distances from the tree's model",
+        ((second_round, "_estimates", lambda problem, model, _: RakedEstimates(model, {})),),
+    ),
+    "strongest": Idea(
+        "larger triples in table order",
+        ((second_round, "_strongest", lambda _, triples: list(triples)[: second_round.MOST_TRIPLES]),),
     ),
     "cells around": Idea(
         "cells are likely empty whatever is around them",

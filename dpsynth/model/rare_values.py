@@ -11,7 +11,6 @@ Invariant: all of it is public arithmetic on noisy answers that were paid for be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 
@@ -20,13 +19,10 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Compression, Domain, rare_when_ordered
 from dpsynth.columns.measurement import Observation, pooled_counts
-from dpsynth.model.denoising import outside, smoothed
+from dpsynth.model.denoising import smoothed
 
 MOST_CELLS = 1 << 40
 """More cells than any column's groups have beside its values."""
-_NOTHING = 1.0
-"""Standard deviations of noise below which the rows of an end of a column are taken for noise. A real tail
-of fewer rows than noise is then lost in half of the cases; a lower bound would make a group of every end."""
 _COARSEST = 64
 """Largest factor on ``least`` for lack of room. Beyond, single values tell more than groups so coarse."""
 _CODES, _AMPLE = 24, 4.0
@@ -37,24 +33,13 @@ _ROUNDS = 3
 """Times that the rows of rare values are counted, each time without the values that stand alone."""
 
 
-@dataclass(frozen=True)
-class Ordered:
-    """The grouping of a column of numbers or dates, with all its rows by the noisy count.
-
-    If a place holds several values, rows of the ends may lie far from all others.
-    """
-
-    rows: float
-    wide: bool = False
-
-
 def rare_groups(
     domain: Domain,
     singles: Sequence[Observation],
     least: float,
     others: Sequence[Observation] = (),
     values: Mapping[str, int] | None = None,
-    ordered: Mapping[str, Ordered] | None = None,
+    ordered: Mapping[str, float] | None = None,
     most: int = MOST_CELLS,
 ) -> Compression:
     """Groups of neighbouring rare values, for each column that has any.
@@ -63,15 +48,14 @@ def rare_groups(
     rows. A run of rare values is cut into groups of at least ``least`` rows, as far as it has so many. If a
     column would become one group, it becomes two groups of neighbours of about the same count. A place of
     missing cells has no neighbours. If it is rare, it joins the most frequent value: so a place that nobody
-    uses makes no cell of a marginal. The ends of a column of wide bins, before the first value and after the
-    last one whose own count is above its noise, join the groups next to them.
+    uses makes no cell of a marginal.
 
     Args:
         singles: one-way answers. A column without a noisy answer is not compressed.
         others: more one-way answers. A column's counts averaged with them have less noise,
             and ``least`` falls in proportion, as the noise of columns measured together will.
         values: for some columns, the number of places that are values; the others are of missing cells.
-        ordered: the grouping of columns of numbers and dates, where more values are rare
+        ordered: the rows of columns of numbers and dates by the noisy count; more values are rare there
             (``rare_when_ordered``). A place of missing cells is rare by ``least`` everywhere.
         most: bound on the cells of all groups beside their values. In a column that would have too many
             groups for it, ``least`` is doubled until it hasn't, up to 64 times ``least``; else it has none.
@@ -87,12 +71,12 @@ def rare_groups(
         if room < _PLAIN:
             continue
         smooth = smoothed(counts[: (values or {}).get(column, counts.size)], variance)
-        how, rare = (ordered or {}).get(column), least * sqrt(variance / m.variance)
+        rows, rare = (ordered or {}).get(column), least * sqrt(variance / m.variance)
         most_rare = _COARSEST * rare
-        groups = _grouped(counts, smooth, variance, rare, how)
+        groups = _grouped(counts, smooth, rare, rows)
         while room <= groups.max() < groups.size - 1 and rare < most_rare:
             rare *= 2
-            groups = _grouped(counts, smooth, variance, rare, how)
+            groups = _grouped(counts, smooth, rare, rows)
         if groups.max() < min(room, groups.size - 1):
             found[column] = groups
             most -= (int(groups.max()) + 1) * groups.size
@@ -100,18 +84,12 @@ def rare_groups(
 
 
 def _grouped(
-    counts: NDArray[np.float64],
-    smooth: NDArray[np.float64],
-    variance: float,
-    rare: float,
-    how: Ordered | None,
+    counts: NDArray[np.float64], smooth: NDArray[np.float64], rare: float, rows: float | None
 ) -> NDArray[np.intp]:
     """Group of each place of a column, by its counts, and by the smoothed ones of its values."""
     # So few numbers with ample rows each may be codes, whose neighbours are not alike.
     codes = smooth.size <= _CODES and smooth.sum() >= _AMPLE * rare * smooth.size
-    of_values = _groups(smooth, rare if how is None or codes else _rare(smooth, rare, how.rows))
-    if how is not None and how.wide:
-        of_values = _without_ends(of_values, outside(smooth, variance, _NOTHING))
+    of_values = _groups(smooth, rare if rows is None or codes else _rare(smooth, rare, rows))
     return _with_missing(of_values, counts, rare)
 
 
@@ -147,14 +125,6 @@ def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
         found[start:stop] = number + _pieces(counts[start:stop], least)
         number = found[stop - 1] + 1
     return found if number > 1 else _halves(np.maximum(counts, 0))
-
-
-def _without_ends(groups: NDArray[np.intp], empty: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """The groups, with empty values at either end in the first and the last group that has other values."""
-    if empty.all():
-        return groups
-    first, last = groups[np.flatnonzero(~empty)[[0, -1]]]
-    return np.asarray(np.clip(groups, first, last) - first)
 
 
 def _pieces(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:

@@ -48,7 +48,7 @@ from dpsynth.model.denoising import smoothed
 from dpsynth.model.estimation import Fit
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.measurement_file import Answered
-from dpsynth.model.rare_values import Ordered, rare_groups
+from dpsynth.model.rare_values import rare_groups
 from dpsynth.model.reused_answers import MOST_BEFORE, ReusedAnswers, discounted, within
 from dpsynth.pipeline.earlier_releases import Reused, answers_of, weighted_evidence
 from dpsynth.pipeline.inputs import Inputs, cells_of
@@ -506,12 +506,7 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
     earlier = discounted(answers.evidence.columns, answers.one_way)
     values = {c.name: len(c.codec.labels) for c in columns}
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
-    ruled = rules.named
-    ordered = {
-        c.name: Ordered(max(answers.rows, 1.0), c.drawn_inside and c.name not in ruled)
-        for c in columns
-        if c.name in numbers
-    }
+    ordered = dict.fromkeys(numbers, max(answers.rows, 1.0))
     beside = (*answers.tiers.singles, *earlier)
     singles = [m for m in answers.of_this_tier if paired.isdisjoint(m.clique)]
     compression = rare_groups(

@@ -12,7 +12,7 @@ from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.config.structure import METHODS
 from dpsynth.model import load
-from dpsynth.model.rare_values import Ordered, rare_groups
+from dpsynth.model.rare_values import rare_groups
 from dpsynth.pipeline.result import Release
 from tests.release import evidence
 from tests.release.place import Place, people, release
@@ -74,7 +74,7 @@ def test_what_is_merged_follows_from_published_answers_by_the_rule_in_the_config
     manifest = evidence.assert_whole(done.folder)
     least = manifest["structure"]["merged_values"]["below_rows"]  # type: ignore[index]
     rows = next(float(m.values) for m in singles if not m.clique)
-    ordered = {"age": Ordered(rows)}
+    ordered = {"age": rows}
     merged = [m for m in singles if not {"sex", "city", "income"} & set(m.clique)]
     again = rare_groups(Domain(sizes), merged, least, ordered=ordered)
     groups = {c: g.tolist() for c, g in again.groups.items()}
