@@ -51,7 +51,7 @@ SAMPLERS = {"gaussian": samplers.add_gaussian, "laplace": samplers.add_laplace}
 
 
 @pytest.mark.parametrize(
-    ("bulk", "kind", "scale"), some(thinned([True, False], tuple(SAMPLERS), [1.0, 2.0, 3.0, 7.5]), 4)
+    ("bulk", "kind", "scale"), some(thinned([True, False], tuple(SAMPLERS), [3.0, 2.0, 1.0, 7.5]), 5)
 )
 def test_draws_follow_the_exact_discrete_distribution(
     monkeypatch: pytest.MonkeyPatch, kind: str, scale: float, bulk: bool
