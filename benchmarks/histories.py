@@ -1,6 +1,7 @@
-"""Histories: how rows of one person hang together, with `unit.history` and without.
+"""Histories: how rows of one person hang together, with `unit.history`, with what never changes, and without.
 
     DPSYNTH_DATA=FOLDER python benchmarks/histories.py [--epsilon 1 3] [--max-rows 15] [--runs 3]
+        [--ways history steady alone]
 
 FOLDER holds the raw table `nlswork.csv.gz`: up to 15 rows of each of 4 711 women, by year. All columns are
 compared in the ten quantile bins of the real one, or by values.
@@ -9,7 +10,8 @@ compared in the ten quantile bins of the real one, or by values.
 column and itself so many rows before, over all such pairs of rows of one person. "ICC": the share of the
 variance of the log wage between persons. "r": correlation of the log wage with that of the row before.
 "falls": share of rows whose year is before that of the row before. "changes": share of rows in which the
-year of birth is another one. "real" has the figures of the real table, whose rows are in order.
+year of birth is another one. "real" has the figures of the real table, whose rows are in order. "steady" is
+a history of which race, year of birth and degree never change, and age, grade and experience never fall.
 """
 
 from __future__ import annotations
@@ -43,7 +45,18 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(found).sort_values(["idcode", "year"], kind="stable").reset_index(drop=True)
 
 
-def released(rows: pd.DataFrame, epsilon: float, most: int, *, history: bool) -> pd.DataFrame:
+WAYS = {
+    "history": {"order_by": "year"},
+    "steady": {
+        "order_by": "year",
+        "constant": [c for c in ("birth_yr", "race", "collgrad") if c in COLUMNS],
+        "rising": [c for c in ("age", "grade", "ttl_exp") if c in COLUMNS],
+    },
+    "alone": None,
+}
+
+
+def released(rows: pd.DataFrame, epsilon: float, most: int, way: str) -> pd.DataFrame:
     """Synthetic rows of one release."""
     columns: dict[str, object] = {"idcode": {"type": "identifier", "surrogates": True}}
     for c, (low, high, decimals) in NUMBERS.items():
@@ -51,7 +64,7 @@ def released(rows: pd.DataFrame, epsilon: float, most: int, *, history: bool) ->
         columns[c] = {**kind, "min": low, "max": high}
     for c in WORDS:
         columns[c] = {"type": "category", "values": sorted(rows[c].dropna().unique())}
-    unit = {"column": "idcode", "max_rows": most, **({"history": {"order_by": "year"}} if history else {})}
+    unit = {"column": "idcode", "max_rows": most, **({"history": WAYS[way]} if WAYS[way] else {})}
     with tempfile.TemporaryDirectory() as folder:
         spec = dpsynth.Spec.from_dict(
             {
@@ -124,6 +137,7 @@ def scores(real: pd.DataFrame, rows: pd.DataFrame) -> dict[str, float]:
         )
     same = whose[1][1:] == whose[1][:-1]
     wage, year, born = (rows[c].to_numpy(float, na_value=np.nan) for c in ("ln_wage", "year", "birth_yr"))
+    born = np.nan_to_num(born, nan=-1.0)
     both = same & ~np.isnan(wage[1:]) & ~np.isnan(wage[:-1])
     found["ICC"] = _between(rows) if same.any() else float("nan")
     found["r"] = float(np.corrcoef(wage[1:][both], wage[:-1][both])[0, 1]) if both.sum() > 1 else float("nan")
@@ -139,20 +153,19 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 3.0])
     parser.add_argument("--max-rows", type=int, default=15)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     given = parser.parse_args()
     real = table()
     print("real", {k: round(v, 3) for k, v in scores(real, real).items()})
     for epsilon in given.epsilon:
-        for history in (True, False):
+        for way in given.ways:
             runs, began = [], time.process_time()
             for _ in range(given.runs):
-                runs.append(scores(real, released(real, epsilon, given.max_rows, history=history)))
+                runs.append(scores(real, released(real, epsilon, given.max_rows, way)))
             cpu = (time.process_time() - began) / given.runs
             means = {k: round(fmean(r[k] for r in runs), 3) for k in runs[0]}
             spread = {k: round(float(np.std([r[k] for r in runs])), 3) for k in ("2", "lag 1", "ICC")}
-            print(
-                f"epsilon {epsilon:g}", "history" if history else "alone", means, "spread", spread, flush=True
-            )
+            print(f"epsilon {epsilon:g}", way, means, "spread", spread, flush=True)
             print(f"  {cpu:.1f} CPU seconds a release", flush=True)
 
 

@@ -38,11 +38,12 @@ from pyarrow import csv, ipc, parquet
 from benchmarks.coded_tables import measured
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import Spec
-from dpsynth.curator import MemoryTable, load_table
+from dpsynth.curator import MemoryTable
 from dpsynth.pipeline import spine as pipeline
 from dpsynth.pipeline.beginning import Request
 from dpsynth.pipeline.inputs import cells_of, file_of, inputs_of
 from dpsynth.pipeline.reservation import Occasion
+from dpsynth.testing import load_table
 from dpsynth.wings.cluster.dask_clusters import local_workers
 from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, pieces_of_file
 from dpsynth.wings.proof.audit.replay import observe

@@ -10,7 +10,7 @@ Invariant: the product imports nothing of this, so no released number is drawn h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import mean_absolute_error, noise_variance
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.slices import Slice
 from dpsynth.columns.codec import INVALID, Codec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique, Domain
@@ -35,6 +37,8 @@ from dpsynth.columns.parities import FEWEST, number_of_sets, parities, parity_se
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.columns.workload import Workload
 from dpsynth.config.structure import METHODS
+from dpsynth.curator.loaded_rows import load_rows
+from dpsynth.curator.rows.cell_texts import Batch
 from dpsynth.curator.table import Engine, PrivateTable
 from dpsynth.model import estimate
 from dpsynth.strategy import Strategy, strategy_of
@@ -346,6 +350,17 @@ def problem_of(
         structure=structure,
         max_cells=max_cells,
     )
+
+
+def load_table(
+    batches: Iterable[Batch],
+    columns: Sequence[Column],
+    neighbours: Neighbours,
+    key: bytes,
+    part: Slice | None = None,
+) -> PrivateTable:
+    """The private table: coded rows of the slice after contribution bounding."""
+    return load_rows(batches, columns, neighbours, key, part).bounded(neighbours.max_rows, key)
 
 
 def coded_table(

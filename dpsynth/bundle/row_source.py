@@ -34,6 +34,7 @@ from dpsynth.columns.measurement import (
     PublicMarginals,
 )
 from dpsynth.columns.rules import Drawing, RuleRepairs, Rules, Tied
+from dpsynth.columns.sequences import Sequences
 from dpsynth.model import (
     Bounds,
     Effort,
@@ -174,11 +175,13 @@ class RowSource:
         if self.chain is None:
             return self._obeying(tied, self.codes(number, rng), rng)
         codes, unit = self.chain.drawn(number, rng)
-        obeying, repairs = self._obeying(tied, codes, rng)
+        sequences = self.chain.sequences(unit)
+        codes = sequences.cells(codes, self.layout.columns)
+        obeying, repairs = self._obeying(tied, codes, rng, sequences)
         return {**obeying, UNITS: unit}, repairs
 
-    def _obeying(self, tied: Tied, codes: Integers, rng: np.random.Generator) -> Made:
-        return tied.repaired(codes, rng) if self.rules.written else (codes, RuleRepairs())
+    def _obeying(self, tied: Tied, codes: Integers, rng: np.random.Generator, *of: Sequences) -> Made:
+        return tied.repaired(codes, rng, *of) if self.rules.written else (codes, RuleRepairs())
 
     def _makers(self, tied: Tied, sizes: Sequence[int], seed: int) -> Iterator[Make]:
         if self.chain is not None:
@@ -206,28 +209,25 @@ class RowSource:
         return {column.name: codes[column.name].astype(column.code_type) for column in self.layout.columns}
 
     def _piece(self, tied: Tied, made: Made, before: int, rng: np.random.Generator) -> DrawnRows:
-        if UNITS in made[0]:
-            return self._in_order(tied, made, before, rng)
         plain, (refined, repairs) = not self.rules.written, made
         codes: dict[str, Codes] = {}
         for column in self.layout.columns:
             own = refined[column.name]
             narrow = plain and column.one_text_a_code
             codes[column.name] = cast("Codes", own) if narrow else own.astype(np.int64, copy=False)
+        sequences = None if self.chain is None else self.chain.sequences(refined[UNITS])
         if plain:
-            return DrawnRows(self.layout.following(before).decode(codes, rng), codes)
-        drawing = Drawing(tied, lambda more: sample(self.model, more, rng), rng)
-        return drawing.rows(codes, repairs, before)
+            drawn = DrawnRows(self.layout.following(before).decode(codes, rng, sequences), codes)
+        else:
+            drawing = Drawing(tied, lambda more: sample(self.model, more, rng), rng, sequences)
+            drawn = drawing.rows(codes, repairs, before)
+        return drawn if sequences is None else self._in_order(drawn, refined[UNITS], before)
 
-    def _in_order(self, tied: Tied, made: Made, before: int, rng: np.random.Generator) -> DrawnRows:
+    def _in_order(self, drawn: DrawnRows, unit: NDArray[np.integer], before: int) -> DrawnRows:
         """Rows with the numbers of their units, in the order of their values within each unit."""
         assert self.chain is not None
-        codes, repairs = made
-        unit = codes[UNITS]
-        drawn = self._piece(tied, ({c: own for c, own in codes.items() if c != UNITS}, repairs), before, rng)
-        by = self.chain.order
-        places = pc.rank(drawn.table[by], sort_keys="ascending", tiebreaker="dense")
-        order = np.lexsort((places.to_numpy(), drawn.codes[by], unit))
+        places = pc.rank(drawn.table[self.chain.order], sort_keys="ascending", tiebreaker="dense")
+        order = np.lexsort((places.to_numpy(), drawn.codes[self.chain.order], unit))
         table, names = drawn.table.take(pa.array(order)), drawn.table.column_names
         for part in self.layout.following(before).parts:
             if isinstance(part, Surrogates):
@@ -303,6 +303,10 @@ class Chain(Protocol):
     @property
     def order(self) -> str:
         """The column that rows are ordered by."""
+        ...
+
+    def sequences(self, unit: NDArray[np.integer]) -> Sequences:
+        """The rows of persons by the number of each row's person, which never falls."""
         ...
 
     def drawn(self, rows: int, rng: np.random.Generator) -> tuple[dict[str, Codes], Codes]:

@@ -29,6 +29,7 @@ from dpsynth.columns.expression import Expression, Kind, Operand, references
 from dpsynth.columns.identifier import Surrogates
 from dpsynth.columns.joint_density import JointDensity, Tilt, arranged, strongest, tilted
 from dpsynth.columns.moment_parts import PartCodec, Parted, parts_of
+from dpsynth.columns.sequences import Sequences
 
 T = TypeVar("T")
 
@@ -235,15 +236,19 @@ class Layout:
         first = next(iter(waiting))
         return FormulaRefused(first, "is computed from itself, by way of the columns that it names")
 
-    def decode(self, codes: Mapping[str, Codes], rng: np.random.Generator) -> pa.Table:
+    def decode(
+        self, codes: Mapping[str, Codes], rng: np.random.Generator, sequences: Sequences | None = None
+    ) -> pa.Table:
         """The typed table; a column with distinct markers has a companion column that names the marker.
 
         Args:
             codes: as ``DrawnRows`` has them, for each of ``columns``.
+            sequences: the units of the rows, if these follow each other.
         """
         codes = self.reconciled(codes, rng)
         drawn = {c.name: c.decode(codes[c.name], rng) for c in self.columns}
-        return self.whole(codes, self.within_bins(codes, drawn, rng))
+        values = self.within_bins(codes, drawn, rng)
+        return self.whole(codes, values if sequences is None else sequences.values(codes, values))
 
     def within_bins(
         self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array], rng: np.random.Generator

@@ -112,6 +112,13 @@ class CompiledSpec:
         return digest_of({**self._questions, **ranges, "exam": exam})
 
     @property
+    def linked(self) -> Clique:
+        """The columns that change from row to row of a person: each is counted with the row before."""
+        history = self.spec.privacy.history
+        constant = () if history is None else history.constant
+        return tuple(c.name for c in self.columns if history and {c.name, c.part_of}.isdisjoint(constant))
+
+    @property
     def ranges_of_rows(self) -> tuple[int, ...]:
         """The ranges of rows in which persons are counted, see ``UnitsByRows``; none if not asked."""
         privacy = self.spec.privacy
@@ -207,6 +214,9 @@ def _privacy(spec: Spec) -> dict[str, object]:
     found, split = spec.privacy.model_dump(exclude={"on_empty", *newer}), spec.privacy.split
     if not spec.privacy.order_by:
         found["unit"].pop("history", None)
+    else:
+        history = found["unit"]["history"]
+        found["unit"]["history"] = {key: value for key, value in history.items() if value}
     if split is None:
         return found
     left_out = {key for key in ("exam", "cutoff") if getattr(split, key) is None}

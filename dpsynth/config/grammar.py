@@ -127,13 +127,22 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
 
 def check_history(spec: Spec, columns: Mapping[str, Column]) -> None:
     """Refuse settings with which rows can't follow each other, or for which nobody has shown it."""
-    privacy, by = spec.privacy, spec.privacy.order_by
-    if not by:
+    privacy, history = spec.privacy, spec.privacy.history
+    if history is None:
         return
-    here, person = ("privacy", "unit", "history"), privacy.protected.person
+    here, person, by = ("privacy", "unit", "history"), privacy.protected.person, history.order_by
     _known(by, columns, *here, "order_by")
     if not columns[by].codec.ordered or columns[by].search is not None or columns[by].part_of:
         raise refused(f"names '{by}', whose values have no declared order", *here, "order_by")
+    met = {by: "order_by"}
+    for key in ("constant", "rising"):
+        for i, name in enumerate(getattr(history, key)):
+            _known(name, columns, *here, key, i)
+            if name in met:
+                raise refused(f"names '{name}', which {met[name]} has too; leave it in one", *here, key, i)
+            met[name] = key
+            if key == "rising" and not columns[name].codec.ordered:
+                raise refused(f"names '{name}', whose values have no order", *here, key, i)
     if getattr(spec.columns.get(str(person)), "surrogates", False) is False:
         words = (
             f"needs numbers for the new persons: declare {person} under columns, as {{type: identifier, "

@@ -198,6 +198,16 @@ class History(Section):
         description="Column by which the rows of a person follow each other, such as a date or a year. It is "
         "one of columns, with an order. Rows with equal values follow each other as in the table."
     )
+    constant: tuple[ColumnName, ...] = Field(
+        default=(),
+        description="Columns with one value in all rows of a person, such as a year of birth. Synthetic "
+        "persons have one too, and nothing is asked of a row and the one before. Rows of the table need not.",
+    )
+    rising: tuple[ColumnName, ...] = Field(
+        default=(),
+        description="Columns whose values never fall from row to row of a person, such as years of "
+        "schooling. In the synthetic rows they don't. Rows of the table may.",
+    )
 
 
 class Person(Section):
@@ -380,10 +390,13 @@ class Privacy(Section):
         return getattr(self.split, step) or Decimal(0)
 
     @property
+    def history(self) -> History | None:
+        return getattr(self.unit, "history", None)
+
+    @property
     def order_by(self) -> str:
         """The column by which the rows of a person follow each other; empty where that doesn't count."""
-        found = getattr(self.unit, "history", None)
-        return "" if found is None else found.order_by
+        return "" if self.history is None else self.history.order_by
 
     @property
     def max_rows_private(self) -> bool:

@@ -3,7 +3,7 @@
 from dpsynth.curator.charging import Terms
 from dpsynth.curator.door import Curator, UnboundedCurator
 from dpsynth.curator.journal import Entry, Journal, Lost
-from dpsynth.curator.loaded_rows import load_rows, load_table
+from dpsynth.curator.loaded_rows import load_rows
 from dpsynth.curator.rows.cell_texts import Batch, as_texts
 from dpsynth.curator.rows.coded_columns import Room
 from dpsynth.curator.rows.database_table import DatabaseTable
@@ -29,7 +29,6 @@ __all__ = [
     "as_texts",
     "check_source",
     "load_rows",
-    "load_table",
     "names_of",
     "read_batches",
     "read_cells",

@@ -267,17 +267,6 @@ def joined(some: Sequence[LoadedRows], room: Room) -> LoadedRows:
     )
 
 
-def load_table(
-    batches: Iterable[Batch],
-    columns: Sequence[Column],
-    neighbours: Neighbours,
-    key: bytes,
-    part: Slice | None = None,
-) -> PrivateTable:
-    """The private table: coded rows of the slice after contribution bounding."""
-    return load_rows(batches, columns, neighbours, key, part).bounded(neighbours.max_rows, key)
-
-
 def rows_within(batch: Batch, part: Slice) -> dict[str, pa.Array]:
     """The rows of a batch that lie in a slice."""
     inside = in_slice(batch[part.column], part)

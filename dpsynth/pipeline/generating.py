@@ -60,7 +60,9 @@ MAX_ITERATIONS = 1000
 """Largest number of iterations of the final fit."""
 
 
-CHAIN_OF: Point[Callable[[CompiledSpec, Measured, MarkovRandomField], Chain]] = Point("fit", "histories")
+CHAIN_OF: Point[Callable[[CompiledSpec, Measured, MarkovRandomField, Zeros], Chain]] = Point(
+    "fit", "histories"
+)
 """The model of a row given the one before it, by all answers and the model of single rows."""
 
 
@@ -165,7 +167,9 @@ def spread_over_values(
     found = FittedModel(measured, layout, fit, model, wanted, zeros, densities, direct)
     if measured.history is None:
         return found
-    return replace(found, chain=CHAIN_OF.needed("privacy.unit.history")(compiled, measured, model))
+    return replace(
+        found, chain=CHAIN_OF.needed("privacy.unit.history")(compiled, measured, model, impossible)
+    )
 
 
 def _of_values(measured: Measured, of_groups: MarkovRandomField) -> MarkovRandomField:

@@ -523,7 +523,7 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     if stage.plan.weighs:
         most, columns = stage.plan.neighbours.max_rows, len(stage.domain.columns)
         persons, door = weighed(stage.curator, most, answers.rows, columns)
-    history = _history(stage, answers, door or stage.curator, expansion)
+    history = _history(inputs.compiled.linked, stage, answers, door or stage.curator, expansion)
     if door is not None:
         found = _by_weights(inputs, stage, answers, expansion, persons, door)
     else:
@@ -532,14 +532,14 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
 
 
 def _history(
-    stage: Stage, answers: Answers, door: Curator | WeighedDoor, expansion: Expansion
+    columns: Clique, stage: Stage, answers: Answers, door: Curator | WeighedDoor, expansion: Expansion
 ) -> History | None:
-    """Each column together with that of the row before; None where rows don't follow each other.
+    """Each of some columns together with that of the row before; None where rows don't follow each other.
 
     Most rows are near the value before them, so they are counted over all values where that is not too many
     cells for the noise, and over groups otherwise.
     """
-    price, columns = stage.plan.budget * stage.plan.shares.history, expansion.domain.columns
+    price = stage.plan.budget * stage.plan.shares.history
     if not price:
         return None
     most = answers.rows / (STEADY * door.cell_error(price / len(columns)))

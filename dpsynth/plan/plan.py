@@ -384,7 +384,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     spec, columns, known = compiled.spec, compiled.columns, compiled.public_marginals
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
-    exam = _exam(spec, domain)
+    exam = _exam(compiled, domain)
     before = None if found is None else found.plan if found.next_tier else found.plan.before
     place, promises = 0 if before is None else before.tier.place + 1, spec.promises
     sampling = spec.privacy.sampling
@@ -502,7 +502,7 @@ def _way(
     spending, outlined, tiers, selection = terms
     columns = compiled.columns if finds else ()
     shares = _shares(compiled, outlined, len(own.asked), exam)
-    if compiled.spec.privacy.order_by:
+    if compiled.linked:
         shares = shares.with_history(HISTORY_SHARE)
     shares = shares if finds else replace(shares, domain=Fraction(0), cutoff=Fraction(0))
     allowance = spending.budget * shares.domain
@@ -510,7 +510,8 @@ def _way(
     searches = planned_searches(columns, allowance - rows, selection)
     cutoff, accept = spending.budget * shares.cutoff, compiled.spec.accept
     targets = () if accept is None else accept.targets
-    asked = Asked(searches, rows, own.sums, len(own.asked) - own.sums, len(exam), targets, total, cutoff)
+    finer, linked = len(own.asked) - own.sums, len(compiled.linked)
+    asked = Asked(searches, rows, own.sums, finer, len(exam), targets, total, cutoff, linked)
     steps = spending.steps(shares, outlined, domain, asked)
     priced = own.at(spending.budget * shares.statistics / max(len(own.asked), 1))
     of_total = spending.price_of_total(shares, outlined, domain, asked)
@@ -563,12 +564,12 @@ def _for_selection(columns: Sequence[Column], measure: Measure, delta: Fraction 
     return delta / 2 if measure.needs_delta else delta
 
 
-def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
+def _exam(compiled: CompiledSpec, domain: Domain) -> tuple[Examined, ...]:
+    spec, whole = compiled.spec, domain.with_rows_before
     if spec.privacy.exam == 0:
         return ()
     asked = [clique for statistic in spec.publish.statistics for clique in statistic.cliques]
-    links = [(c, row_before(c)) for c in domain.columns if spec.privacy.order_by]
-    whole = domain.with_rows_before
+    links = [(c, row_before(c)) for c in compiled.linked]
     return (
         *exam_of(domain, asked, () if spec.accept is None else spec.accept.sets),
         *(Examined("link", link) for link in links if whole.cells(link) <= MOST_CELLS),

@@ -336,6 +336,7 @@ class Asked:
         total_price: the price at which the number of rows was asked; None if this plan sets it.
         cutoff_price: the price of asking how many rows a given contribution bound cuts off; 0 if it isn't
             asked.
+        linked: the number of columns that are counted together with the row before.
     """
 
     searches: tuple[PlannedSearch, ...] = ()
@@ -346,6 +347,7 @@ class Asked:
     targets: tuple[tuple[str, str], ...] = ()
     total_price: Fraction | None = None
     cutoff_price: Fraction = Fraction(0)
+    linked: int = 0
 
 
 NOTHING_ELSE = Asked()
@@ -396,7 +398,7 @@ class Spending:
             *found,
             *([self._one_way(one_way, domain, asked)] if singles else []),
             *self._statistics(own, asked),
-            *([self._counts("history", shares.history, len(domain.columns))] if shares.history else []),
+            *([self._counts("history", shares.history, asked.linked)] if shares.history else []),
             *self._structure(structure, outlined),
             self._counts("marginals", left - one_way - structure - shares.history, outlined.cliques),
             *exam,

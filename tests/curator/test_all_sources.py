@@ -17,9 +17,10 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import Spec, compiled
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.place import RemotePath
-from dpsynth.curator import Batch, DatabaseTable, MemoryTable, load_table, read_cells
+from dpsynth.curator import Batch, DatabaseTable, MemoryTable, read_cells
 from dpsynth.curator.rows.cell_texts import text_of
 from dpsynth.errors import SourceError
+from dpsynth.testing import load_table
 
 CANARY = "canary-raccoon"
 CELLS: dict[str, list[object]] = {

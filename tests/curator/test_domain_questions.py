@@ -20,10 +20,11 @@ from dpsynth.columns.domain import Compression
 from dpsynth.columns.number_texts import NumberFormat
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.text import TextCodec
-from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, load_table, samplers, table
+from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, samplers, table
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator.journal import LOST
 from dpsynth.errors import BudgetRefused
+from dpsynth.testing import load_table
 from tests.examples import examples
 
 KEY = b"k" * 32

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.files import FileForm
-from dpsynth.curator import MemoryTable, as_texts, load_table, read_batches
+from dpsynth.curator import MemoryTable, as_texts, read_batches
 from dpsynth.curator.rows import memory_table as module
 from dpsynth.errors import SourceError
+from dpsynth.testing import load_table
 from tests.examples import examples
 
 CANARY = "canary-4711"

@@ -13,8 +13,9 @@ from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.config.files import FileForm
-from dpsynth.curator import load_table, loaded_rows, read_batches
+from dpsynth.curator import loaded_rows, read_batches
 from dpsynth.curator.loaded_rows import in_slice, rows_within
+from dpsynth.testing import load_table
 from tests.thinned import some
 
 KEY = b"k" * 32

@@ -12,9 +12,10 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring
-from dpsynth.curator import load_rows, load_table
+from dpsynth.curator import load_rows
 from dpsynth.curator import table as counting
 from dpsynth.curator.table import PrivateTable, Texts, steps_in
+from dpsynth.testing import load_table
 
 KEY = b"k" * 32
 COLUMNS = (

@@ -15,12 +15,13 @@ import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.files import FileForm
-from dpsynth.curator import load_table, read_batches
+from dpsynth.curator import read_batches
 from dpsynth.curator.rows import csv_lines
 from dpsynth.curator.rows import files as source
 from dpsynth.errors import ConfigError, DpsynthError, SourceError, StepFailed
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.forecast import forecast
+from dpsynth.testing import load_table
 from dpsynth.wings.owner.assess.profiling import look_at
 from dpsynth.wings.owner.starter import draft_of, guessed, starter_text
 from tests.fuzz import csvs, parquets, tables, yamls

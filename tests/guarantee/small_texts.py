@@ -13,8 +13,9 @@ import pyarrow as pa
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.column import Column, NumberSearch
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.curator import Curator, Terms, load_table
+from dpsynth.curator import Curator, Terms
 from dpsynth.curator.table import PrivateTable
+from dpsynth.testing import load_table
 from tests.guarantee.small_tables import Notes
 
 VALUES = ("0", "1", "2", "3", "4", "5")

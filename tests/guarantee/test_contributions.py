@@ -12,8 +12,9 @@ from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, load_table, samplers
+from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, samplers
 from dpsynth.curator import door as module
+from dpsynth.testing import load_table
 from tests.guarantee.small_tables import Notes, drawn_upon
 
 KEY = b"k" * 32

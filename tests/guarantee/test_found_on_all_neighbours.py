@@ -18,10 +18,11 @@ from dpsynth.accounting.composition import compose
 from dpsynth.accounting.events import ExponentialEvent, SelectionEvent, ThresholdEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Curator, load_table, samplers
+from dpsynth.curator import Curator, samplers
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator.charging import Terms
 from dpsynth.curator.table import Texts
+from dpsynth.testing import load_table
 from tests.guarantee.exact_noise import cumulative
 from tests.guarantee.losses import LOSS, excess_delta, log_distribution
 from tests.guarantee.small_tables import NEIGHBOURS, Notes

@@ -13,7 +13,8 @@ import pytest
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.curator import load_table, loaded_rows, units
+from dpsynth.curator import loaded_rows, units
+from dpsynth.testing import load_table
 from tests.examples import cases
 
 KEY = b"e" * 32

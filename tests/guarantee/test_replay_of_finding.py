@@ -19,11 +19,12 @@ from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column, NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.text import TextCodec
-from dpsynth.curator import Journal, Terms, load_table, loaded_rows, samplers
+from dpsynth.curator import Journal, Terms, loaded_rows, samplers
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator.door import Curator
 from dpsynth.curator.table import Texts
 from dpsynth.errors import DpsynthError
+from dpsynth.testing import load_table
 from dpsynth.wings.proof.audit.replay import Asked, Transcript, faults, gaps, observers
 from tests.examples import cases
 from tests.guarantee.draws import watched_draws

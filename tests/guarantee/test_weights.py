@@ -17,10 +17,11 @@ from dpsynth.accounting.neighbours import Neighbours, whole_weight
 from dpsynth.columns.category import BooleanCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Compression
-from dpsynth.curator import Curator, Terms, load_rows, load_table
+from dpsynth.curator import Curator, Terms, load_rows
 from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.curator.table import MOST_BLOCK
 from dpsynth.errors import BudgetRefused
+from dpsynth.testing import load_table
 from tests.guarantee.small_tables import Notes, drawn_upon
 from tests.thinned import thinned
 

@@ -258,12 +258,62 @@ def test_rules_hold_in_histories_and_values_in_bins_stay_in_order(tmp_path):
     assert (table[table.state.astype(str) == "3"].score >= 30).all()
 
 
+def test_what_never_changes_or_falls_does_not_where_rules_would_have_it_so(tmp_path):
+    rows = table_of()
+    rows["born"] = 1960 + rows.who % 30
+    rows["age"] = rows.year - rows.born
+    rows["earned"] = rows.groupby("who").year.rank(method="first") * 1.37 + rows.who % 7
+    columns = COLUMNS | {
+        "born": {"type": "integer", "min": 1960, "max": 1989, "missing": False},
+        "age": {"type": "integer", "min": 0, "max": 60, "missing": False},
+        "earned": {"type": "number", "min": 0, "max": 20, "decimals": 2, "missing": False},
+    }
+    history = {"order_by": "year", "constant": ["born", "group"], "rising": ["earned"]}
+    spec = spec_of(
+        tmp_path,
+        rows=rows,
+        columns=columns,
+        privacy={"unit": {**HISTORY, "history": history}},
+        constraints=[
+            "age == year - born",
+            "state == '3' implies score >= 30",
+            "group == '2' implies earned >= 1",
+        ],
+    )
+    done = released(tmp_path, spec)
+    bundle = dpsynth.open_bundle(done.folder / "public")
+    assert not bundle.verify().findings
+    for table in (done.synthetic, bundle.sample(2000, seed=1)):
+        within = table.groupby("who")
+        assert within.born.nunique().max() == within.group.nunique().max() == 1
+        assert not (within.earned.diff() < 0).any() and not (within.age.diff() < 0).any()
+        assert (table.age == table.year - table.born).all()
+        assert (table[table.state.astype(str) == "3"].score >= 30).all()
+        assert (table[table.group.astype(str) == "2"].earned >= 1).all()
+        kept = rows.born.value_counts(normalize=True)
+        assert table.born.value_counts(normalize=True).sub(kept, fill_value=0).abs().sum() / 2 < 0.25
+    lines = (done.folder / "private" / "journal.jsonl").read_text().splitlines()
+    asked = [json.loads(line)["question"].get("columns") for line in lines if '"charge"' in line]
+    linked = [c[0] for c in asked if "(row before)" in str(c)]
+    assert linked == [c for c in columns if c not in ("who", "born", "group")]
+    assert done.exam.links.number == len(linked) and 2.97 < done.guarantee.epsilon <= 3
+
+
 REFUSED = {
     "names 'when', which is not among columns": {
         "privacy": {"unit": {**HISTORY, "history": {"order_by": "when"}}}
     },
     "whose values have no declared order": {
         "privacy": {"unit": {**HISTORY, "history": {"order_by": "group"}}}
+    },
+    "names 'stat', which is not among columns": {
+        "privacy": {"unit": {**HISTORY, "history": {"order_by": "year", "constant": ["stat"]}}}
+    },
+    "names 'group', whose values have no order": {
+        "privacy": {"unit": {**HISTORY, "history": {"order_by": "year", "rising": ["group"]}}}
+    },
+    "names 'year', which order_by has too": {
+        "privacy": {"unit": {**HISTORY, "history": {"order_by": "year", "constant": ["year"]}}}
     },
     "declare who under columns": {"columns": {k: v for k, v in COLUMNS.items() if k != "who"}},
     "one row has no other one before it": {"privacy": {"unit": {**HISTORY, "max_rows": 1}}},

@@ -31,6 +31,7 @@ from dpsynth.columns.rules.checking import Arrays, Bad, Checks, Witness, witness
 from dpsynth.columns.rules.grids import NONE, Marginal, Obedience, columns_of, partners_of
 from dpsynth.columns.rules.repair import Integers, RuleRepairs, repaired
 from dpsynth.columns.rules.rule import Rules, Sum, Tie
+from dpsynth.columns.sequences import Sequences
 from dpsynth.errors import DpsynthError
 
 _PIECES, _MOST = 80, 24
@@ -374,22 +375,6 @@ class RuledRows(DrawnRows):
     repairs: RuleRepairs
 
 
-def obeying(
-    rules: Rules, layout: Layout, rows: int, draw: Draw, marginal: Marginal, rng: np.random.Generator
-) -> pa.Table:
-    """A table in which no row violates a rule.
-
-    Args:
-        layout: the layout of the table, with all cells found.
-        marginal: the model's marginals, which decide the partners of tied values.
-
-    Raises:
-        DpsynthError: no row that obeys the rules was found.
-    """
-    tied = Tied(rules, layout, marginal, rng)
-    return Drawing(tied, draw, rng).rows(*tied.repaired(draw(rows), rng)).table
-
-
 def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
     """A row that obeys the rules, for a table whose cells were found.
 
@@ -423,33 +408,39 @@ class Tied:
     measured: frozenset[frozenset[str]] = frozenset()
     shut: Mapping[str, Bad] = field(default_factory=dict)
 
-    def repaired(self, codes: Integers, rng: np.random.Generator) -> tuple[dict[str, Codes], RuleRepairs]:
+    def repaired(
+        self, codes: Integers, rng: np.random.Generator, sequences: Sequences | None = None
+    ) -> tuple[dict[str, Codes], RuleRepairs]:
         """Drawn rows in cells that obey the rules, as far as such cells were found, and what was changed."""
         wide = {c.name: codes[c.name].astype(np.int64, copy=False) for c in self.whole.columns}
         before = self.finer.fine(self.whole.reconciled(wide, rng), rng)
-        begun = self._following(before, rng)
-        found, broken = repaired(self.obedience, before, begun, rng, self.measured, self.finer.cell_of)
+        kept: Clique = ()
+        if sequences is not None:
+            before, kept = sequences.cells(before, self.finer.layout.columns), sequences.kept
+        begun = self._following(before, rng, kept)
+        found, broken = repaired(self.obedience, before, begun, rng, self.measured, self.finer.cell_of, kept)
         cells = [self.finer.coarse({c: some[c] for c in self.rules.named}) for some in (before, found)]
         changed = {c: int((cells[0][c] != cells[1][c]).sum()) for c in self.rules.named}
         return found, RuleRepairs(len(next(iter(found.values()))), broken, changed)
 
-    def _following(self, codes: dict[str, Codes], rng: np.random.Generator) -> dict[str, Codes]:
+    def _following(self, codes: dict[str, Codes], rng: np.random.Generator, kept: Clique) -> dict[str, Codes]:
         """Cells, of which a part that follows from the rest of its sum has those that do follow.
 
         A time of departure that is known by the hour follows from the schedule and the delay, known by the
         minute. If its counts stay as they were then, that is better than to change the schedule or the delay.
         """
         checks, sums = self.checks, self.checks.rules.sums
-        if not self.leavers:
+        leavers = tuple(c for c in self.leavers if c not in kept)
+        if not leavers:
             return codes
         needed = dict.fromkeys(
             (*sums, *(c for turn in sums.values() for c in checks.rules.names(turn.formula)))
         )
         values = {c: self.decoded(c, codes[c], rng) for c in needed}
         values |= {c: own for c, own in self.moments(codes, rng).items() if c in needed}
-        values = self.solved(codes, values, rng, self.leavers)
+        values = self.solved(codes, values, rng, leavers, kept)
         found = dict(codes)
-        for name in self.leavers:
+        for name in leavers:
             cells = checks.cells(name, values[name], codes[name])
             counts = [np.bincount(c, minlength=checks.columns[name].size) for c in (cells, codes[name])]
             if np.abs(counts[0] - counts[1]).sum() <= 2 * _FOLLOWS * cells.size:
@@ -465,10 +456,15 @@ class Tied:
         return self.checks.columns[name].decode(codes, rng)
 
     def solved(
-        self, codes: Mapping[str, Codes], values: Arrays, rng: np.random.Generator, leavers: Clique = ()
+        self,
+        codes: Mapping[str, Codes],
+        values: Arrays,
+        rng: np.random.Generator,
+        leavers: Clique = (),
+        pinned: Clique = (),
     ) -> dict[str, pa.Array]:
         """Values of which each sum lies in its own cell, where its parts allow."""
-        found, kept = dict(values), set(self.pins)
+        found, kept = dict(values), {*self.pins, *pinned}
         for turn in self.checks.rules.turns:
             if isinstance(turn, Sum):
                 found = solved_for_parts(self.checks, turn, codes, found, rng, kept, leavers)
@@ -518,15 +514,22 @@ class Drawing:
 
     Attributes:
         tied: the rules, and the values that all pieces have in common.
+        sequences: the units of the rows, if these follow each other.
     """
 
     tied: Tied
     draw: Draw
     rng: np.random.Generator
+    sequences: Sequences | None = None
 
     @property
     def checks(self) -> Checks:
         return self.tied.checks
+
+    @property
+    def steady(self) -> Clique:
+        """The columns whose values no rule changes."""
+        return () if self.sequences is None else self.sequences.steady
 
     def rows(self, first: dict[str, Codes], repairs: RuleRepairs, before: int = 0) -> RuledRows:
         """The rows of repaired cells, whose identifiers follow those of ``before`` rows.
@@ -543,26 +546,47 @@ class Drawing:
         layout = finer.before.following(before)
         if not rows:
             return RuledRows(layout.decode(first, self.rng), first, repairs)
-        batch, bad = self._batch(first)
+        batch, bad = self._batch(first, self.sequences)
+        if self.sequences is not None:
+            batch = self._completed(batch, bad, first, self.sequences.kept) if bad.any() else batch
+            taken = self.sequences.replaced(batch.values, bad, self.rng)
+            batch, bad = batch.take(taken), bad[taken]
         if bad.any():
             batch = self._completed(batch, bad, first)
         codes = finer.coarse(batch.codes)
         cells = {c: own for c, own in codes.items() if c not in batch.computed}
         return RuledRows(layout.whole(codes, batch.values), cells, repairs)
 
-    def _completed(self, batch: Batch, bad: Bad, first: dict[str, Codes]) -> Batch:
-        """The rows, of which those that still violate a rule get the values of rows that obey."""
+    def _completed(self, batch: Batch, bad: Bad, first: dict[str, Codes], kept: Clique = ()) -> Batch:
+        """The rows, of which those that violate a rule take values of rows that obey.
+
+        Args:
+            bad: bool[rows], those that violate a rule; it is true afterwards for those that still do.
+            kept: columns whose values stay.
+        """
         good = batch.take(np.flatnonzero(~bad))
-        drawn = 0
-        while not good.rows and drawn < ROW_ROUNDS:
-            drawn += 1
+        for _ in range(ROW_ROUNDS):
+            if good.rows:
+                break
             more, unlike = self._batch(self.tied.repaired(self.draw(_SOME), self.rng)[0])
             good = more.take(np.flatnonzero(~unlike))
         if not good.rows:
+            bad[:] = False
             return self._of_a_witness(first)
-        for columns, rows in self._by_component(batch, np.flatnonzero(bad)):
-            batch = batch.given(columns, rows, good.take(self.rng.integers(0, good.rows, rows.size)))
+        for _ in range(ROW_ROUNDS if kept else 1):
+            rows = np.flatnonzero(bad)
+            if not rows.size:
+                break
+            for columns, some in self._by_component(batch, rows):
+                free = tuple(c for c in columns if c not in kept)
+                batch = batch.given(free, some, good.take(self.rng.integers(0, good.rows, some.size)))
+            bad[rows] = bool(kept) and self._violating(batch.take(rows))
         return batch
+
+    def _violating(self, batch: Batch) -> Bad:
+        checks, (codes, alone) = self.checks, self._tied(batch.codes)
+        values, unfit = checks.summed(batch.values)
+        return _any(checks.violating_cells(codes) | checks.violating_values(codes, values) | alone, unfit)
 
     def _by_component(self, batch: Batch, bad: Codes) -> Iterator[tuple[Clique, Codes]]:
         """The rows that violate rules which share columns, with these columns.
@@ -604,14 +628,15 @@ class Drawing:
         values |= self.tied.moments(codes, self.rng)
         return Batch(codes, values, frozenset((*found.codes, *checks.rules.sums)))
 
-    def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
+    def _batch(self, codes: dict[str, Codes], sequences: Sequences | None = None) -> tuple[Batch, Bad]:
         checks = self.checks
         codes, alone = self._tied(checks.layout.reconciled(codes, self.rng))
         bad = checks.violating_cells(codes) | alone
         values = {c: self.tied.decoded(c, codes[c], self.rng) for c in checks.columns}
         finer = self.tied.finer
         values = finer.inside.within_bins(finer.coarse(codes), values, self.rng)
-        values, unfit = checks.summed(self.tied.solved(codes, values, self.rng))
+        values = values if sequences is None else sequences.values(codes, values)
+        values, unfit = checks.summed(self.tied.solved(codes, values, self.rng, pinned=self.steady))
         violated = ~bad & _any(checks.violating_values(codes, values), unfit)
         off = np.flatnonzero(~bad & ~violated & checks.outside(codes, values))
         codes, values = self._leaving(codes, values, off)
@@ -630,11 +655,12 @@ class Drawing:
         """
         if not rows.size:
             return codes, values
-        checks, leavers, taken = self.checks, self.tied.leavers, pa.array(rows)
+        leavers = tuple(c for c in self.tied.leavers if c not in self.steady)
+        checks, taken = self.checks, pa.array(rows)
         of = {c: some[rows] for c, some in codes.items()}
         again = {c: values[c].take(taken) for c in (*checks.undecided, *checks.rules.sums)}
         again |= {c: self.tied.decoded(c, of[c], self.rng) for c in checks.rules.sums}
-        again, unfit = checks.summed(self.tied.solved(of, again, self.rng, leavers))
+        again, unfit = checks.summed(self.tied.solved(of, again, self.rng, leavers, self.steady))
         of |= {c: checks.cells(c, again[c], of[c]) for c in leavers}
         bad = _any(checks.violating_cells(of) | checks.violating_values(of, again), unfit)
         right = np.flatnonzero(~bad & ~checks.outside(of, again))
@@ -667,7 +693,8 @@ class Drawing:
             violated: those that violate a rule, bool[rows].
         """
         checks = self.checks
-        redrawn = [c for c in checks.undecided if c not in self.tied.pins]
+        fixed = {*self.tied.pins, *self.steady}
+        redrawn = [c for c in checks.undecided if c not in fixed]
         needed = (*checks.undecided, *checks.rules.sums)
         spots: list[Codes] = []
         drawn: list[Arrays] = []
@@ -682,8 +709,9 @@ class Drawing:
                 for c in needed
             }
             again |= {c: self.tied.decoded(c, of[c], self.rng) for c in checks.rules.sums}
-            again |= {c: own for c, own in self.tied.moments(of, self.rng).items() if c in again}
-            again, unfit = checks.summed(self.tied.solved(of, again, self.rng))
+            moments = self.tied.moments(of, self.rng).items()
+            again |= {c: own for c, own in moments if c in again and c not in self.steady}
+            again, unfit = checks.summed(self.tied.solved(of, again, self.rng, pinned=self.steady))
             bad = _any(checks.violating_values(of, again), unfit)
             off = checks.outside(of, again)
             right = ~bad & (~off | (last & violated[wrong]))

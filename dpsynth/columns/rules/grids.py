@@ -13,7 +13,7 @@ the same partner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -346,8 +346,13 @@ class Obedience:
 
     @cached_property
     def components(self) -> tuple[tuple[Part, ...], ...]:
+        return self.components_beside(())
+
+    def components_beside(self, kept: Collection[str]) -> tuple[tuple[Part, ...], ...]:
+        """The rules, of which those stand together that share a column which is not kept."""
         parts = [part for part in self.parts if part.columns]
-        return tuple(map(tuple, connected(parts, lambda part: part.columns)))
+        of = {id(part): [c for c in part.columns if c not in kept] or part.columns for part in parts}
+        return tuple(map(tuple, connected(parts, lambda part: of[id(part)])))
 
 
 def columns_of(parts: Iterable[Part]) -> Clique:

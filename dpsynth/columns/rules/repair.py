@@ -108,6 +108,7 @@ def repaired(
     rng: np.random.Generator,
     measured: Collection[frozenset[str]] = (),
     cell_of: Mapping[str, Codes] = MappingProxyType({}),
+    kept: Collection[str] = (),
 ) -> tuple[dict[str, Codes], tuple[int, ...]]:
     """Rows in open combinations of cells, as far as any were found; for each rule the rows that broke it.
 
@@ -118,14 +119,15 @@ def repaired(
         begun: the same, with cells that rows begin with in place of those.
         measured: pairs of columns that were measured.
         cell_of: for columns of which the codes are finer than the table's, the table's code of each.
+        kept: columns of which no row changes its cell.
     """
     names = [c.name for c in obedience.layout.columns]
     other = {c for c in names if begun[c] is not codes[c]}
     drawn, begun = ({c: some[c].astype(np.int64, copy=False) for c in names} for some in (codes, begun))
     rows = len(drawn[names[0]])
     broken = [0] * len(obedience.rules.written)
-    waiting: list[tuple[tuple[Part, ...], Mask]] = []
-    for parts in obedience.components:
+    waiting: list[tuple[tuple[Part, ...], Clique, Mask]] = []
+    for parts in obedience.components_beside(kept):
         those = np.zeros(rows, dtype=np.bool_)
         for number in {part.number for part in parts}:
             own = [part for part in parts if part.number == number]
@@ -133,14 +135,15 @@ def repaired(
             those |= broken_in(own, begun) if other.intersection(columns_of(own)) else as_drawn
             if number >= 0:
                 broken[number] += int(as_drawn.sum())
-        if those.any() or other.intersection(columns_of(parts)):
-            waiting.append((parts, those))
+        free = tuple(c for c in columns_of(parts) if c not in kept)
+        if free and (those.any() or other.intersection(columns_of(parts))):
+            waiting.append((parts, free, those))
     if not waiting:
         return drawn, tuple(broken)
-    moving = list(dict.fromkeys(c for parts, _ in waiting for c in columns_of(parts)))
+    moving = list(dict.fromkeys(c for parts, *_ in waiting for c in columns_of(parts)))
     aims = _Aims.of(obedience, drawn, begun, moving, measured, cell_of)
-    for parts, those in waiting:
-        _Repair(aims, parts, rng).run(np.flatnonzero(those))
+    for parts, free, those in waiting:
+        _Repair(aims, parts, free, rng).run(np.flatnonzero(those))
     return drawn | {c: aims.codes(c) for c in moving}, tuple(broken)
 
 
@@ -445,6 +448,7 @@ class _Aims:
 class _Repair:
     aims: _Aims
     parts: Sequence[Part]
+    free: Clique
     rng: np.random.Generator
 
     @property
@@ -473,7 +477,7 @@ class _Repair:
         aims, codes = self.aims, self._codes(rows)
         best = np.full(rows.size, np.inf)
         new = {c: own.copy() for c, own in codes.items()}
-        for column in self.columns if cells else ():
+        for column in self.free if cells else ():
             closed = self._closed(codes, column)
             scores = aims.scores(column, rows)
             was = np.take_along_axis(scores, codes[column][:, None], 1)[:, 0]
@@ -490,7 +494,7 @@ class _Repair:
             self._offered(rows, donors, best, new, worth=True)
         found = np.isfinite(best)
         some = rows[found]
-        changed = tuple(c for c in self.columns if (new[c] != codes[c]).any())
+        changed = tuple(c for c in self.free if (new[c] != codes[c]).any())
         if changed:
             aims.moved(changed, some, {c: new[c][found] for c in changed}, None)
         return found
@@ -504,7 +508,7 @@ class _Repair:
         *,
         worth: bool = False,
     ) -> None:
-        aims, columns = self.aims, self.columns
+        aims, columns = self.aims, self.free
         tried = self.rng.choice(donors, (rows.size, _DONORS))
         codes = self._codes(rows)
         # Its own cells come first, so that all are scored at once.
@@ -514,6 +518,10 @@ class _Repair:
         if worth:
             for c in columns:
                 after = after + np.where(theirs[c] != codes[c][:, None], aims.worth(c), 0.0)
+        if columns != self.columns:
+            whole = {c: np.broadcast_to(own[:, None], tried.shape) for c, own in codes.items()} | theirs
+            broken = broken_in(self.parts, {c: own.reshape(-1) for c, own in whole.items()})
+            after = np.where(broken.reshape(tried.shape), np.inf, after)
         which = after.argmin(axis=1)
         gain = after[np.arange(rows.size), which] - before
         better = gain < best
@@ -522,7 +530,7 @@ class _Repair:
             new[c][better] = theirs[c][better, which[better]]
 
     def _refined(self, good: Codes) -> None:
-        aims, columns = self.aims, self.columns
+        aims, columns = self.aims, self.free
         a_row = sum(
             (len(aims.aims[c]) - 1) * (int(aims.groups[c].max()) + 1) + len(aims.groups[c]) for c in columns
         )
@@ -574,7 +582,7 @@ class _Repair:
         best = np.zeros(rows.size)
         new = self._codes(rows)
         self._offered(rows, good, best, new)
-        return self._taken(self.columns, rows, new, self._first(-best, self.columns))
+        return self._taken(self.free, rows, new, self._first(-best, self.free))
 
     def _first(self, falls: NDArray[np.float64], columns: Clique) -> Codes:
         """The third that lowers L most, of rows that lower it if each moves alone."""

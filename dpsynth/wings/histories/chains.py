@@ -8,6 +8,8 @@ between them, so what lasts for many rows, such as a trait that no column holds,
 The column that rows are ordered by is drawn first for all rows of a unit, backwards from the number of rows
 that are still to come, so its values never fall. Then each row follows from the one before.
 
+Steps that a column never takes, as it never changes or never falls, are zeros of the model.
+
 Invariant: post-processing of answers. The place for "no row" stands in all columns of the row before, or in
 none.
 """
@@ -37,10 +39,11 @@ from dpsynth.model.sampling import sample
 from dpsynth.model.storage import Member, load, opened, require, save, save_arrays
 from dpsynth.model.triangulation import Triangulation
 from dpsynth.pipeline.measuring import Measured
+from dpsynth.wings.histories.sequences import UnitRows
 
 MODEL, STEPS = CHAIN_FILES
 FORMAT = "dpsynth chain 1"
-_KEYS = {"format", "order", "place", "most", "links", "values"}
+_KEYS = {"format", "order", "place", "most", "links", "values", "constant", "rising"}
 _MOST = 10_000
 _MOST_CELLS = 1 << 15
 """Cells of the model of two rows, beyond which no more columns are held together."""
@@ -69,6 +72,8 @@ class Chain:
             before, the last of which is no row; a way of several rows weighs as the product of its steps.
         values: for columns of values that stand in groups, float64[values + 1, values], the weight of each
             value within its group, given the value of the row before.
+        constant: columns with one value in all rows of a unit.
+        rising: columns that never fall.
     """
 
     model: MarkovRandomField
@@ -78,6 +83,8 @@ class Chain:
     lengths: Array
     ways: Array
     values: Mapping[str, Array] = field(default_factory=dict)
+    constant: Clique = ()
+    rising: Clique = ()
 
     def save(self, folder: Path) -> None:
         """Write the model, and the rest, into the folder of a bundle."""
@@ -89,6 +96,8 @@ class Chain:
             "most": len(self.lengths),
             "links": dict(self.links),
             "values": list(self.values),
+            "constant": list(self.constant),
+            "rising": list(self.rising),
         }
         arrays = {"lengths": self.lengths, "ways": self.ways}
         values = {f"values_{i}": weights for i, weights in enumerate(self.values.values())}
@@ -112,12 +121,18 @@ class Chain:
             found = self._sampled(given, going, rng)
             for column in self.values:
                 found[column] = self._value(column, found, earlier[column][:going], rng)
+            for column in self.constant if turn else ():
+                found[column] = earlier[column][:going]
             earlier = found
             parts.append({c: earlier[c] for c in own} | {"": numbers[:going]})
         whole = {c: np.concatenate([part[c] for part in parts]) for c in parts[0]}
         by_unit = np.argsort(whole[""], kind="stable")
         ordered = {c: codes[by_unit] for c, codes in whole.items()}
         return ordered, ordered.pop("")
+
+    def sequences(self, unit: NDArray[np.integer]) -> UnitRows:
+        """The rows of units, by the unit of each row."""
+        return UnitRows(unit.astype(np.int64, copy=False), self.order, self.constant, self.rising)
 
     def _sampled(self, given: Mapping[str, Codes], rows: int, rng: np.random.Generator) -> dict[str, Codes]:
         """Rows given those before them; a row that the model holds impossible is given its place alone."""
@@ -234,12 +249,61 @@ def _drawn_to(counts: Array, wanted: Array, lengths: Array, *, ahead: bool) -> A
     return plain * pull
 
 
-def chain_of(compiled: CompiledSpec, measured: Measured, rows: MarkovRandomField) -> Chain:
+def chain_of(
+    compiled: CompiledSpec,
+    measured: Measured,
+    rows: MarkovRandomField,
+    ruled: Mapping[Clique, NDArray[np.bool_]],
+) -> Chain:
     """The chain of a release, by all its answers and the model of single rows."""
-    history, order = measured.history, compiled.spec.privacy.order_by
-    assert history is not None
+    history, given = measured.history, compiled.spec.privacy.history
+    assert history is not None and given is not None
     together = denoised_answers(measured.fitted_to, measured.posteriors)
-    return chained(measured.spread, rows, together, history.links, order, history.lengths, _MOST_CELLS)
+    constant = tuple(c for c in measured.spread.domain.columns if c not in compiled.linked)
+    steps = Steps(given.order_by, constant, given.rising, ruled)
+    return chained(measured.spread, rows, together, history.links, steps, history.lengths, _MOST_CELLS)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The rows that there are, and the steps from row to row.
+
+    Attributes:
+        order: the column that rows are ordered by.
+        constant: columns that never change.
+        rising: columns that never fall.
+        ruled: cells of several columns that rules close, over groups.
+    """
+
+    order: str
+    constant: Clique = ()
+    rising: Clique = ()
+    ruled: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
+
+    @property
+    def steady(self) -> Clique:
+        return (self.order, *self.constant, *self.rising)
+
+    def closed(
+        self, column: str, size: int, values: int, groups: NDArray[np.integer] | None = None
+    ) -> NDArray[np.bool_]:
+        """Places of a column that follow no such place in the row before, bool[places, places + 1].
+
+        Args:
+            size: number of the column's codes.
+            values: number of its first codes that are values; the others are of missing cells.
+            groups: the place of each code; None if each is one.
+        """
+        codes = np.arange(size)
+        at = codes if groups is None else groups
+        least, most = np.full(at.max() + 1, size), np.zeros(at.max() + 1, np.int64)
+        np.minimum.at(least, at, codes)
+        np.maximum.at(most, at, codes)
+        if column in self.constant:
+            found = ~np.eye(len(least), dtype=np.bool_)
+        else:
+            found = (most[:, None] < least) & (least < (size if column == self.order else values))
+        return np.column_stack([found, np.zeros(len(found), np.bool_)])
 
 
 def chained(
@@ -247,7 +311,7 @@ def chained(
     rows: MarkovRandomField,
     together: Sequence[Observation],
     history: Sequence[Observation],
-    order: str,
+    steps: Steps,
     lengths: NDArray[np.float64],
     max_cells: int,
 ) -> Chain:
@@ -258,53 +322,68 @@ def chained(
         rows: the model of single rows, whose single columns the chain has.
         together: counts of several columns together, over groups. Those that a tree of ``max_cells`` cells
             for two rows has no room for are left out.
-        history: counts of each column and that of the row before, over groups.
-        order: the column that rows are ordered by.
+        history: counts of each column that changes and that of the row before, over groups or values.
         lengths: float64[most rows], the number of units with 1, 2, ... rows.
     """
-    own, names = expansion.coarse, expansion.names
-    domain = own.with_rows_before
+    own, names, order = expansion.coarse, expansion.names, steps.order
+    domain, groups = own.with_rows_before, expansion.compression.groups
     singles = {c: rows.marginal((names.get(c, c),)) for c in own.columns}
-    closed = _falls(own.sizes[order])
+    sizes = expansion.domain.sizes
+    held = {c: (sizes[c], expansion.values.get(c, sizes[c])) for c in steps.steady}
+    zeros: dict[Clique, NDArray[np.bool_]] = {
+        (c, row_before(c)): steps.closed(c, *held[c], groups.get(c)) for c in steps.steady
+    }
     known: dict[Clique, Denoised] = {}
     for m in history:
         known[m.clique] = denoised(m.values, m.variance, _expected(m, expansion))
         if m.clique[0] == order and order not in names:
-            held = np.arange(expansion.values.get(order, own.sizes[order]))
-            if m.values[held, held].sum() <= _TOLD * sqrt(m.variance * len(held)):
+            at = np.arange(held[order][1])
+            if m.values[at, at].sum() <= _TOLD * sqrt(m.variance * len(at)):
                 # No two rows of a unit are told to have one place.
-                closed[held, held] = True
-    zeros: dict[Clique, NDArray[np.bool_]] = {(order, row_before(order)): closed}
+                zeros[m.clique][at, at] = True
     units = np.maximum(lengths, _LEAST)
     counts: list[Observation] = [_counts((c,), singles[c], _EXACT) for c in own.columns]
     ways: dict[str, Array] = {}
     ends: dict[str, Array] = {}
     values: dict[str, Array] = {}
+    first = float(units.sum() / (np.arange(1, len(units) + 1) @ units))
+    for c in steps.constant:
+        ends[c] = np.append(singles[c] * (1 - first), singles[c].sum() * first)
+        pair = np.column_stack([np.diag(singles[c] * (1 - first)), singles[c] * first])
+        counts.append(_counts((c, row_before(c)), pair, _EXACT))
     for (c, link), posterior in known.items():
         likely = posterior.mean
         if c in names and len(likely) == expansion.domain.sizes[c]:
-            likely = _with_a_little(likely)
+            closed = steps.closed(c, *held[c]) if c in held else False
+            likely = np.where(closed, 0.0, _with_a_little(likely))
             by_value = _drawn_to(likely.T, rows.marginal((c,)), units, ahead=False)
-            values[c] = _within(by_value, expansion.compression.groups[c])
-            likely = _in_groups(likely, expansion.compression.groups[c])
+            values[c] = _within(by_value, groups[c])
+            likely = _in_groups(likely, groups[c])
         shares = np.where(zeros.get((c, link), False), 0.0, _with_a_little(likely)).T
         ways[c] = _drawn_to(shares, singles[c], units, ahead=c == order)
         found = _stepped(ways[c], units, ahead=c == order)
         found *= rows.total / max(float(found.sum()), _LEAST)
         ends[c] = found.sum(axis=1)
         counts.append(_counts((c, link), found.T, sqrt(posterior.variance)))
-    for m in together:
+    ruled = [
+        (clique, np.where(closed, 0.0, rows.marginal(tuple(names.get(c, c) for c in clique))), _EXACT)
+        for clique, closed in steps.ruled.items()
+        if len(clique) > 1
+    ]
+    for clique, likely, deviation in [*ruled, *((m.clique, m.values, m.stddev) for m in together)]:
         here = _raked(
-            _with_a_little(m.values.astype(np.float64)), {i: singles[c] for i, c in enumerate(m.clique)}
+            _with_a_little(likely, steps.ruled.get(clique)), {i: singles[c] for i, c in enumerate(clique)}
         )
-        earlier = _before(here, [ends[c] for c in m.clique])
+        earlier = _before(here, [ends[c] for c in clique])
         both = [
-            _counts(m.clique, here, m.stddev),
-            _counts(tuple(map(row_before, m.clique)), earlier, m.stddev),
+            _counts(clique, here, deviation),
+            _counts(tuple(map(row_before, clique)), earlier, deviation),
         ]
         if Triangulation.of(domain, [c.clique for c in (*counts, *both)]).cells <= max_cells:
             counts += both
             zeros[both[1].clique] = _half_a_row(earlier.shape)
+            if clique in steps.ruled:
+                zeros[clique] = steps.ruled[clique]
     fit = estimate(domain, counts, FitOptions(tolerance=_TOLERANCE), total=rows.total * _SCALE, zeros=zeros)
     whole = replace(expansion, domain=Domain({**domain.sizes, **expansion.domain.sizes}))
     before_of = {names.get(c, c): row_before(c) for c in own.columns}
@@ -312,8 +391,9 @@ def chained(
     of_groups = replace(
         fit.model, beliefs=tuple(b / _SCALE for b in fit.model.beliefs), total=fit.model.total / _SCALE
     )
+    model, place = whole.model(of_groups), names.get(order, order)
     return Chain(
-        whole.model(of_groups), before_of, order, names.get(order, order), units, ways[order], values
+        model, before_of, order, place, units, ways[order], values, tuple(steps.constant), tuple(steps.rising)
     )
 
 
@@ -322,10 +402,11 @@ def _counts(clique: Clique, counts: Array, deviation: float) -> Observation:
     return DenoisedCounts(clique, values, "gaussian", max(deviation, 1.0) * _SCALE)
 
 
-def _with_a_little(counts: Array) -> Array:
+def _with_a_little(counts: Array, closed: NDArray[np.bool_] | None = None) -> Array:
     """Counts, not negative, with a little of independent columns: none may be nothing by chance."""
     found = np.maximum(counts, 0.0)
-    return found + _LITTLE * independent(found)
+    found = found + _LITTLE * independent(found)
+    return found if closed is None else np.where(closed, 0.0, found)
 
 
 def _raked(counts: Array, sums: Mapping[int, Array]) -> Array:
@@ -390,11 +471,6 @@ def _within(counts: Array, groups: NDArray[np.integer]) -> Array:
     return np.asarray(np.divide(counts, whole[:, groups], where=whole[:, groups] > 0, out=even + 0 * counts))
 
 
-def _falls(size: int) -> NDArray[np.bool_]:
-    """The cells of a place and that of the row before in which it falls, bool[size, size + 1]."""
-    return np.arange(size)[:, None] < np.append(np.arange(size), -1)
-
-
 def _before(counts: Array, ends: Sequence[Array]) -> Array:
     """Counts of the rows before, with each column's own: like those of rows that don't end a unit.
 
@@ -443,4 +519,11 @@ def load_chain(folder: Path) -> Chain:
     for own in (lengths, ways, *weights):
         require(bool(np.isfinite(own).all() and (own >= 0).all()), "its weights are no weights")
     require(bool(lengths.any()), "its units have no rows")
-    return Chain(model, links, found["order"], place, lengths, ways, dict(zip(values, weights, strict=True)))
+    steady = found["constant"], found["rising"]
+    named = [c for own in steady if isinstance(own, list) for c in own]
+    require(
+        all(isinstance(own, list) for own in steady) and all(c in sizes for c in named),
+        "its columns that never change or fall are not of its model",
+    )
+    drawn = dict(zip(values, weights, strict=True))
+    return Chain(model, links, found["order"], place, lengths, ways, drawn, *map(tuple, steady))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpsynth.columns.rules import Checks, obeying, rules_of
+from dpsynth.columns.rules import Checks, Drawing, Tied, rules_of
 from dpsynth.config import from_mapping
 
 BASE = {"source": {"path": "t.csv"}, "privacy": {"epsilon": 1}}
@@ -24,6 +24,12 @@ def any_codes(layout, rng):
 def any_marginal(layout, rng):
     sizes = {c.name: c.size for c in layout.columns}
     return lambda clique: rng.random([sizes[c] for c in clique])
+
+
+def obeying(rules, layout, rows, draw, marginal, rng):
+    """A table in which no row violates a rule."""
+    tied = Tied(rules, layout, marginal, rng)
+    return Drawing(tied, draw, rng).rows(*tied.repaired(draw(rows), rng)).table
 
 
 def texts_of(layout, rules, rows=200, seed=0):

@@ -7,14 +7,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dpsynth.columns.kinds import layout_of
-from dpsynth.columns.rules import Checks, drawing, obeying, rules_of
+from dpsynth.columns.rules import Checks, drawing, rules_of
 from dpsynth.columns.rules import drawing as solving
 from dpsynth.columns.rules import rule as reading
 from dpsynth.columns.rules.grids import NONE, OBEYED, VIOLATED
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from tests.columns.rules import independent as plain
-from tests.columns.rules.tables import any_codes, any_marginal, checks_of, spec_of, texts_of
+from tests.columns.rules.tables import any_codes, any_marginal, checks_of, obeying, spec_of, texts_of
 from tests.examples import examples
 from tests.thinned import some
 

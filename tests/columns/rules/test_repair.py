@@ -209,6 +209,19 @@ def test_no_row_becomes_missing_to_obey_a_rule():
     assert (found["a"] <= found["b"]).all() and max(found["a"].max(), found["b"].max()) == 19
 
 
+def test_columns_that_are_kept_stay_and_rules_that_share_only_these_are_obeyed_apart():
+    columns = {n: {"type": "integer", "min": 0, "max": 19, "missing": False} for n in ("a", "b", "c")}
+    layout = compiled(spec_of(columns, ["a <= b", "a + c == 19"])).layout
+    rng = np.random.default_rng(0)
+    codes = {n: rng.integers(0, 20, 2000) for n in columns}
+    obedience = Obedience(rules_of(["a <= b", "a + c == 19"], layout), layout)
+    found, broken = repair.repaired(obedience, codes, codes, rng, kept=("a",))
+    assert np.array_equal(found["a"], codes["a"]) and min(broken) > 500
+    assert (found["a"] <= found["b"]).all() and (found["a"] + found["c"] == 19).all()
+    moved, _ = repair.repaired(obedience, codes, codes, np.random.default_rng(0))
+    assert (moved["a"] != codes["a"]).mean() > 0.3
+
+
 def test_moves_change_what_is_left_to_each_aim_by_the_rows_that_moved():
     case = Case(TIMES, ["sched == 100 * hour + minute"], times, [], [("hour", "minute")])
     columns, measured = ("sched", "hour", "minute"), [frozenset(("hour", "minute"))]

@@ -18,8 +18,9 @@ from dpsynth.columns.kinds import layout_of
 from dpsynth.config import from_mapping
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import COMPRESSIONS
-from dpsynth.curator import check_source, load_table, read_batches
+from dpsynth.curator import check_source, read_batches
 from dpsynth.errors import ConfigError, SourceError
+from dpsynth.testing import load_table
 from tests.config.files.workbooks import parts_of, write_parts, write_workbook
 from tests.thinned import some
 

@@ -6,8 +6,9 @@ import pytest
 from dpsynth.columns.domain import Compression, Domain, row_before
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, MarkovRandomField, estimate, junction_tree
-from dpsynth.wings.histories.chains import Chain, chained
+from dpsynth.wings.histories.chains import Chain, Steps, chained
 
+ORDER = Steps("year")
 UNITS, MOST = 20_000, 5
 SIZES = {"year": 8, "state": 3, "mood": 2}
 
@@ -40,8 +41,9 @@ def with_before(unit, codes):
     return codes | {row_before(c): np.where(first, SIZES[c], np.r_[0, own[:-1]]) for c, own in codes.items()}
 
 
-def fitted(noise=0.0, groups=None, seed=0) -> tuple[Chain, np.ndarray, dict]:
-    unit, codes = histories(seed)
+def fitted(noise=0.0, groups=None, seed=0, steps=ORDER, codes=None) -> tuple[Chain, np.ndarray, dict]:
+    unit, made = histories(seed)
+    codes = made | (codes or {})
     rng = np.random.default_rng(1)
     sizes = SIZES | {row_before(c): size + 1 for c, size in SIZES.items()}
     singles = tuple(counted(codes, (c,), SIZES, noise, rng) for c in SIZES)
@@ -49,9 +51,10 @@ def fitted(noise=0.0, groups=None, seed=0) -> tuple[Chain, np.ndarray, dict]:
     merged = {c: (groups or {}).get(c, np.arange(size))[codes[c]] for c, size in SIZES.items()}
     pair = counted(merged, ("state", "mood"), expansion.coarse.sizes, noise, rng)
     links = [counted(with_before(unit, codes), (c, row_before(c)), sizes, noise, rng) for c in SIZES]
+    links = [link for link in links if link.clique[0] not in steps.constant]
     rows = expansion.model(estimate(expansion.coarse, [*expansion.sums, pair]).model)
     lengths = np.bincount(np.bincount(unit), minlength=MOST + 1)[1:].astype(float)
-    return chained(expansion, rows, [pair], links, "year", lengths, 1 << 16), unit, codes
+    return chained(expansion, rows, [pair], links, steps, lengths, 1 << 16), unit, codes
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +109,40 @@ def test_values_in_groups_stay_where_the_answers_tell_that_they_do():
     found, units = chain.drawn(30_000, np.random.default_rng(3))
     same = units[1:] == units[:-1]
     assert 0.9 < np.mean(found["state"][1:][same] == found["state"][:-1][same]) < 0.96
+
+
+@pytest.mark.parametrize("groups", [None, {"state": np.array([0, 1, 1])}])
+def test_a_column_that_never_changes_is_not_asked_with_the_row_before_and_does_not(groups):
+    unit, _ = histories()
+    state = np.random.default_rng(7).integers(0, 3, unit.max() + 1)[unit]
+    steps = Steps("year", constant=("state",))
+    chain, _, codes = fitted(100.0, groups, steps=steps, codes={"state": state})
+    found, units = chain.drawn(len(unit), np.random.default_rng(3))
+    same = units[1:] == units[:-1]
+    assert not np.diff(found["state"])[same].any()
+    assert np.abs(shares(codes["state"], 3) - shares(found["state"], 3)).sum() / 2 < 0.03
+
+
+def test_a_column_that_never_falls_has_no_step_down_however_large_the_noise():
+    unit, _ = histories()
+    rng = np.random.default_rng(7)
+    state = np.minimum.reduce([np.full(len(unit), 2), rng.integers(0, 3, len(unit))])
+    state = state[np.lexsort((state, unit))]
+    chain, _, codes = fitted(300.0, steps=Steps("year", rising=("state",)), codes={"state": state})
+    found, units = chain.drawn(len(unit), np.random.default_rng(3))
+    same = units[1:] == units[:-1]
+    assert (np.diff(found["state"])[same] >= 0).all()
+    assert np.abs(shares(codes["state"], 3) - shares(found["state"], 3)).sum() / 2 < 0.1
+
+
+def test_cells_that_a_rule_closes_are_drawn_in_no_row():
+    ruled = np.zeros((3, 2), np.bool_)
+    ruled[2, 0] = True
+    unit, made = histories()
+    mood = np.where(made["state"] == 2, 1, made["mood"])
+    chain, _, _ = fitted(steps=Steps("year", ruled={("state", "mood"): ruled}), codes={"mood": mood})
+    found, _ = chain.drawn(len(unit), np.random.default_rng(3))
+    assert not ((found["state"] == 2) & (found["mood"] == 0)).any()
 
 
 def test_noise_of_a_hundred_rows_a_cell_changes_little():

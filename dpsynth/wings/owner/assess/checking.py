@@ -47,6 +47,7 @@ from dpsynth.wing import Point
 from dpsynth.wings.owner.assess.findings import TUNED, Finding, UnitTally, column_findings, source_findings
 from dpsynth.wings.owner.assess.proposals import ObedienceTally, Proposal, about_rules, proposals
 from dpsynth.wings.owner.assess.row_sample import ColumnTally, PersonTally, RowSample, TypedRows
+from dpsynth.wings.owner.assess.steps import StepTally
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -300,6 +301,8 @@ class _Tallying:
         key = secrets.token_bytes(32)
         one_row_each = near.person is None or inputs.spec.tables is not None
         self._persons = None if one_row_each else PersonTally(near, key)
+        history = inputs.spec.privacy.history
+        self._steps = None if history is None else StepTally(self._layout, history)
         self._rows = self._outside = self._undated = self.headers = 0
 
     def _add(self, read: Mapping[str, pa.StringArray]) -> None:
@@ -313,7 +316,9 @@ class _Tallying:
         self._sample.add(batch)
         self._units.add(batch)
         if self._persons is not None:
-            self._persons.add(batch)
+            persons = self._persons.add(batch)
+            if self._steps is not None:
+                self._steps.add(batch, persons)
 
     def tally(self, batches: Iterable[Batch], again: Callable[[], Iterable[Batch]]) -> None:
         """Count all rows, and look for rules in them; ``again`` reads them once more."""
@@ -353,6 +358,7 @@ class _Tallying:
     def check(self, source: str, about_file: Sequence[Finding]) -> Check:
         persons = self._counted_persons()
         findings = [*about_file, *self._about_period(), *_about_persons(persons), *self._units.findings()]
+        findings += [] if self._steps is None else self._steps.findings()
         for tally in self._columns:
             findings += column_findings(tally)
         findings += about_rules(self._obeyed.found(), self._proposed)

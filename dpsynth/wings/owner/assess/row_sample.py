@@ -135,8 +135,10 @@ class PersonTally:
     key: bytes
     codes: list[NDArray[np.uint64]] = field(default_factory=list)
 
-    def add(self, batch: Mapping[str, pa.StringArray]) -> None:
+    def add(self, batch: Mapping[str, pa.StringArray]) -> NDArray[np.uint64]:
+        """The codes of the persons of a batch's rows, which are counted."""
         self.codes.append(unit_codes(batch, self.near, self.key))
+        return self.codes[-1]
 
     def rows(self) -> tuple[NDArray[np.int64], int]:
         """Rows of each person with an id, int64[persons], and the number of rows without an id."""
@@ -238,11 +240,20 @@ class RowSample:
     def whole(self) -> bool:
         return self._share == 1.0
 
-    def add(self, batch: Mapping[str, pa.StringArray]) -> None:
-        """Some rows more. Each has a random number, and the rows of the least numbers are kept."""
+    @property
+    def numbers(self) -> Numbers:
+        """The random number of each row of the sample."""
+        return np.concatenate([np.zeros(0), *(numbers for numbers, _ in self._parts)])
+
+    def add(self, batch: Mapping[str, pa.StringArray], numbers: Numbers | None = None) -> None:
+        """Some rows more. Each has a random number below 1, and the rows of the least numbers are kept.
+
+        Args:
+            numbers: those of the rows, if some belong together.
+        """
         names = [column.source for column in self._layout.columns if not column.part_of]
         table = pa.table({name: batch[name] for name in names})
-        numbers = self._rng.random(len(table))
+        numbers = self._rng.random(len(table)) if numbers is None else numbers
         if self._share < 1.0:
             numbers, table = _below(self._share, numbers, table)
         self._parts.append((numbers, table))

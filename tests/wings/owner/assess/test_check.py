@@ -18,11 +18,11 @@ from dpsynth.columns.codec import Reading
 from dpsynth.columns.column import Column
 from dpsynth.config import from_mapping
 from dpsynth.config.files import FileForm
-from dpsynth.curator.loaded_rows import load_table
 from dpsynth.curator.rows.files import read_batches
 from dpsynth.curator.units import person_codes, rows_kept
 from dpsynth.errors import SourceError
 from dpsynth.pipeline.inputs import inputs_of, names_to_read
+from dpsynth.testing import load_table
 from dpsynth.wings.owner.assess import checking
 from dpsynth.wings.owner.assess.findings import column_findings
 from dpsynth.wings.owner.assess.repairs import shape
@@ -335,6 +335,38 @@ def test_rows_beyond_the_bound_are_those_that_a_release_leaves_out(checks):
     assert persons.spread[3] == max(each.values()) and persons.nameless == 2
     said = [finding.what for finding in about(found, "privacy.unit")]
     assert f"{persons.dropped:,} rows are left out" in said[0] and "2 rows of nobody" in said[1]
+
+
+def test_columns_that_never_change_or_fall_in_the_rows_of_a_person_are_proposed_and_broken_ones_told(checks):
+    rng = np.random.default_rng(5)
+    rows = [
+        (f"p{who}", year, 1950 + who, "abc"[who % 3], year - 1990 + who % 2, rng.integers(9))
+        for who in range(60)
+        for year in rng.choice(np.arange(2000, 2020), 4, replace=False)
+    ]
+    columns = {
+        "id": {"type": "identifier", "surrogates": True},
+        "year": {"type": "integer", "min": 2000, "max": 2019},
+        "born": {"type": "integer", "min": 1950, "max": 2009},
+        "kind": {"type": "category", "values": ["a", "b", "c"]},
+        "grade": {"type": "integer", "min": 0, "max": 40},
+        "mood": {"type": "integer", "min": 0, "max": 9},
+    }
+
+    def told(**history):
+        unit = {"column": "id", "max_rows": 4, "history": {"order_by": "year", **history}}
+        privacy = {"epsilon": 1, "delta": Decimal("1e-9"), "unit": unit}
+        found = checks.of(csv_bytes(tuple(columns), rows), columns, privacy=privacy)
+        return [f for f in found.findings if f.about.startswith("privacy.unit.history")]
+
+    (proposed,) = told()
+    assert proposed.what == "from row to row of a person born and kind never change and grade never falls"
+    assert proposed.write == "history: {order_by: year, constant: [born, kind], rising: [grade]}"
+    assert told(constant=["born", "kind"], rising=["grade"]) == []
+    broken, proposed = told(constant=["mood", "kind"], rising=["grade"])
+    assert broken.about == "privacy.unit.history.constant" and "mood changes in" in broken.what
+    assert "of 180 steps" in broken.what
+    assert proposed.write == "history: {order_by: year, constant: [mood, kind, born], rising: [grade]}"
 
 
 def test_a_bound_that_nobody_needs_is_told(checks):

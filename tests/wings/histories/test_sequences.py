@@ -1,0 +1,76 @@
+"""Rows of units in order: cells and values that never change or never fall, and units in place of others."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpsynth.config import compiled
+from dpsynth.wings.histories.sequences import UnitRows
+from tests.columns.rules.tables import spec_of
+
+COLUMNS = {c: {"type": "integer", "min": 0, "max": 9} for c in ("day", "born", "grade")}
+UNIT = np.repeat(np.arange(4), [3, 1, 4, 2])
+ROWS = len(UNIT)
+
+
+@pytest.fixture
+def sequences():
+    return UnitRows(UNIT, "day", ("born",), ("grade",))
+
+
+def steps(values, unit=UNIT):
+    return np.diff(values)[unit[1:] == unit[:-1]]
+
+
+def test_cells_are_those_of_the_first_row_or_in_order_and_missing_ones_stay(sequences):
+    rng = np.random.default_rng(0)
+    codes = {c: rng.integers(0, 10, ROWS) for c in COLUMNS}
+    codes["grade"][[1, 5]] = 10
+    found = sequences.cells(codes, compiled(spec_of(COLUMNS, [])).layout.columns)
+    assert not steps(found["born"]).any()
+    assert np.array_equal(found["born"][[0, 3, 4, 8]], codes["born"][[0, 3, 4, 8]])
+    assert np.array_equal(found["day"], codes["day"])
+    held = found["grade"] < 10
+    assert np.flatnonzero(~held).tolist() == [1, 5]
+    assert (steps(found["grade"][held], UNIT[held]) >= 0).all()
+    for unit in range(4):
+        own = unit == UNIT
+        assert sorted(found["grade"][own]) == sorted(codes["grade"][own])
+
+
+def test_values_of_a_unit_change_places_within_their_cells_alone(sequences):
+    rng = np.random.default_rng(1)
+    cells = np.sort(rng.integers(0, 3, (ROWS,)))
+    codes = {c: np.where(UNIT > 1, 2, cells) for c in COLUMNS}
+    values = {c: pa.array(10.0 * codes[c] + rng.random(ROWS)) for c in COLUMNS}
+    found = sequences.values(codes, values)
+    assert not sequences.unsteady(found).any() and sequences.unsteady(values).any()
+    for column in ("day", "grade"):
+        own = found[column].to_numpy()
+        assert sorted(own) == sorted(values[column].to_numpy()) and (steps(own) >= 0).all()
+    assert np.array_equal(np.floor(found["born"].to_numpy() / 10), codes["born"])
+    assert len(set(found["born"].to_pylist())) == len(set(zip(UNIT, codes["born"], strict=True)))
+
+
+def test_a_value_that_changes_or_falls_is_seen_across_missing_ones(sequences):
+    steady = {"day": pa.array(range(ROWS)), "born": pa.array([5] * ROWS), "grade": pa.array(range(ROWS))}
+    assert not sequences.unsteady(steady).any()
+    born = pa.array([5, 5, 6, *[5] * 7])
+    assert np.flatnonzero(sequences.unsteady(steady | {"born": born})).tolist() == [2]
+    grade = pa.array([3, None, 2, 1, 0, 1, None, 0, 0, 9])
+    assert np.flatnonzero(sequences.unsteady(steady | {"grade": grade})).tolist() == [2, 7]
+
+
+def test_units_with_a_bad_row_are_the_first_rows_of_others_that_are_as_long(sequences):
+    bad = np.zeros(ROWS, np.bool_)
+    bad[[1, 3]] = True
+    steady = {c: pa.array([0] * ROWS) for c in COLUMNS}
+    found = sequences.replaced(steady, bad, np.random.default_rng(0))
+    assert found[:3].tolist() == [4, 5, 6] and found[3] in (4, 8)
+    assert np.array_equal(found[4:], np.arange(4, ROWS))
+    bad[4] = True
+    # No other unit has four rows, and none without a bad row has three.
+    assert np.array_equal(
+        sequences.replaced(steady, bad, np.random.default_rng(0))[[0, 1, 2, 4, 5, 6, 7]],
+        [0, 1, 2, 4, 5, 6, 7],
+    )
