@@ -1,11 +1,12 @@
-"""One judge from outside the project on one released table, as JSON.
+"""One judge from outside the project on one released table, or on linked ones, as JSON.
 
-    PYTHON benchmarks/judge_files.py sdmetrics|syntheval|anonymeter FOLDER
+    PYTHON benchmarks/judge_files.py sdmetrics|sdmetrics-linked|syntheval|anonymeter FOLDER
 
 PYTHON is the interpreter of an environment that holds the judge: this file needs nothing of the project.
 FOLDER holds `real.csv`, `synthetic.csv` and `control.csv` with the same columns, where an empty cell is
 missing and a date is in ISO 8601, and `facts.json`: `kinds` has SDMetrics' word for each column, `secret` a
-column to be inferred. Exit code 3: the judge isn't installed.
+column to be inferred. Exit code 3: the judge isn't installed. Of linked tables, FOLDER holds a
+`real-NAME.csv` and a `synthetic-NAME.csv` each, and `metadata.json` in SDV's format.
 """
 
 from __future__ import annotations
@@ -85,6 +86,20 @@ def sdmetrics(folder: Path, kinds: dict[str, str], _: str) -> dict[str, object]:
     }
 
 
+def sdmetrics_linked(folder: Path) -> dict[str, object]:
+    """Quality of linked tables with its parts: columns, pairs, numbers of child rows, and parent x child."""
+    from sdmetrics.reports.multi_table import QualityReport  # type: ignore[import-not-found]
+
+    metadata = json.loads((folder / "metadata.json").read_text())
+    real, synthetic = (
+        {name: pd.read_csv(folder / f"{kind}-{name}.csv") for name in metadata["tables"]}
+        for kind in ("real", "synthetic")
+    )
+    report = QualityReport()
+    report.generate(real, synthetic, metadata, verbose=False)
+    return {"quality": report.get_score(), **dict(report.get_properties().itertuples(index=False))}
+
+
 def syntheval(folder: Path, kinds: dict[str, str], _: str) -> dict[str, object]:
     """Distances of columns and of their relations, and distances between rows, on some rows."""
     from syntheval import SynthEval  # type: ignore[import-not-found]
@@ -135,8 +150,13 @@ def anonymeter(folder: Path, kinds: dict[str, str], secret: str) -> dict[str, ob
 def main() -> None:
     """Print one judge's figures."""
     judge, folder = sys.argv[1], Path(sys.argv[2])
-    if importlib.util.find_spec(judge) is None:
+    if importlib.util.find_spec(judge.removesuffix("-linked")) is None:
         sys.exit(ABSENT)
+    if judge == "sdmetrics-linked":
+        with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(action="ignore"):
+            linked = sdmetrics_linked(folder)
+        print(json.dumps(linked))
+        return
     facts = json.loads((folder / "facts.json").read_text())
     warnings.simplefilter("ignore")
     with contextlib.redirect_stdout(sys.stderr):

@@ -1,7 +1,8 @@
 """Linked tables: households and their members, released as one and judged as two.
 
-    DPSYNTH_DATA=FOLDER python benchmarks/linked_tables.py [--methods bootstrap independent wide tables]
-        [--epsilon 0.5 1 3] [--runs 3] [--rows 27980] [--slots 6]
+    DPSYNTH_DATA=FOLDER python benchmarks/linked_tables.py
+        [--methods bootstrap independent given chain wide tables] [--epsilon 0.5 1 3] [--runs 3]
+        [--rows 27980] [--slots 6] [--judge PYTHON]
 
 FOLDER holds `households.csv.gz` and `persons.csv.gz`; ``--rows`` takes so many random households. A household
 is the unit: ε is for one that comes or goes with all its members, δ = 1e-6.
@@ -10,6 +11,9 @@ Methods. "bootstrap": real households drawn again, without noise. "independent":
 table; synthetic members are dealt to households at random. "wide": one release of one row a household, with
 columns for each of ``--slots`` members, which this script makes. "tables": the release of both in the section
 `tables`, with `max_children` of ``--slots``. In both the column that says if there are children is derived.
+"given": "tables" with a workload of pairs in a household, in one member, and of a household and a member, so
+members depend on each other through their household alone. "chain": these, and pairs of a member and the next
+one. An ε of 1000 is a release nearly without noise.
 
 Errors are total variation distances, but for the last ones. "parent x child": each column of a household,
 or its size, with each of a member. "in child": two columns of a member. "sibH", "sibP": two columns, or one
@@ -21,6 +25,10 @@ households that fulfil one of 200 random conjunctions about a column, or their s
 or of each of two, of their members. "no adult": share of the households. "flag": share in which the column
 that says if there are children is wrong. "bad keys": households' numbers that stand twice, and members
 without a household. Seconds, processor seconds and megabytes are of the release's process.
+
+--judge names the Python of an environment that holds SDMetrics (`judges.py` says how to make one): quality by
+its report on several tables, with its parts: shapes of columns, trends of pairs, numbers of members, pairs of
+a household and a member.
 """
 
 from __future__ import annotations
@@ -28,6 +36,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -53,6 +62,8 @@ ADULT = 4
 MOST_SIZE, LATER = 11, 3
 QUESTIONS, LEAST_SHARE, FLOOR, DELTA = 200, 0.005, 0.01, 1e-6
 USED = ("seconds", "cpu", "MB")
+JUDGE = Path(__file__).resolve().with_name("judge_files.py")
+JUDGED = ("quality", "Column Shapes", "Column Pair Trends", "Cardinality", "Intertable Trends")
 
 Codes = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -207,7 +218,8 @@ def released(
     """The public folder of a release of files of this folder, in a process of its own, and what it took."""
     for name, rows in tables.items():
         rows.to_csv(folder / f"{name}.csv", index=False)
-    ledger = {"url": f"sqlite:///{folder}/ledger.db", "dataset": "-".join(tables)}
+    cap = {"epsilon": max(10, epsilon)}
+    ledger = {"url": f"sqlite:///{folder}/ledger.db", "dataset": "-".join(tables), "cap": cap}
     privacy = {"epsilon": epsilon, "delta": DELTA, "on_empty": "go"} | config.get("privacy", {})
     (folder / "config.yaml").write_text(json.dumps({"ledger": ledger, **config, "privacy": privacy}))
     command = [sys.executable, "-m", "dpsynth", "run", str(folder / "config.yaml"), "--plain"]
@@ -289,8 +301,36 @@ def wide(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked
     return _ordered(roots.assign(**{FLAG: roots[KEY].isin(young).astype(int)}), children), used
 
 
-def tables(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
-    """The release of both tables."""
+def _pairs(slots: int, reach: int) -> list[dict[str, object]]:
+    """Pairs of a household's columns, of a member's, of both, and of members up to so many places apart."""
+    own = [*(c for c in ROOT if c != FLAG), "persons"]
+    members = [[f"persons_{i}_{c}" for c in CHILD] for i in range(1, slots + 1)]
+    found = [*combinations(own, 2)]
+    for i, member in enumerate(members):
+        found += [*combinations(member, 2), *product(own, member)]
+        for later in members[i + 1 : i + 1 + reach]:
+            found += product(member, later)
+    return [{"columns": [*pair]} for pair in found]
+
+
+def given_household(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
+    """The release in which members depend on their household alone."""
+    return tables(real, folder, epsilon, slots, _pairs(slots, 0))
+
+
+def chain(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
+    """The release in which a member depends on the one before, too."""
+    return tables(real, folder, epsilon, slots, _pairs(slots, 1))
+
+
+def tables(
+    real: Linked,
+    folder: Path,
+    epsilon: float,
+    slots: int,
+    pairs: Sequence[Mapping[str, object]] = (),
+) -> tuple[Linked, Used]:
+    """The release of both tables; if pairs are listed, it measures no others."""
     rows = {"households": real.roots, "persons": _blanked(real.children)}
     above = {
         "source": _source(folder, "households"),
@@ -305,13 +345,52 @@ def tables(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Link
         "order_by": PLACE,
         "columns": {c: declared(c) for c in CHILD},
     }
-    public, used = released(folder, epsilon, rows, {"tables": {"households": above, "persons": below}})
+    config: dict[str, object] = {"tables": {"households": above, "persons": below}}
+    if pairs:
+        below["parent"] |= {"roles": slots}
+        config["structure"] = {"workload": {"marginals": [*pairs]}}
+    public, used = released(folder, epsilon, rows, config)
     roots, children = (_texts(public / "tables" / f"{name}.csv") for name in rows)
     roots[FLAG] = roots[FLAG].map({"no": "0", "yes": "1"})
     return _ordered(_coded(roots), _coded(children)), used
 
 
-METHODS = {"independent": independent, "wide": wide, "tables": tables}
+METHODS = {
+    "independent": independent,
+    "given": given_household,
+    "chain": chain,
+    "wide": wide,
+    "tables": tables,
+}
+
+
+def judged(real: Linked, made: Linked, python: str) -> dict[str, float]:
+    """The figures of SDMetrics' report on several tables."""
+    values = {c: {"sdtype": "numerical" if c == AGE else "categorical"} for c in ROOT | CHILD}
+    columns = {"households": [*ROOT], "persons": [*CHILD]}
+    of = {name: {c: values[c] for c in names} | {KEY: {"sdtype": "id"}} for name, names in columns.items()}
+    link = {
+        "parent_table_name": "households",
+        "parent_primary_key": KEY,
+        "child_table_name": "persons",
+        "child_foreign_key": KEY,
+    }
+    described = {
+        "tables": {
+            "households": {"columns": of["households"], "primary_key": KEY},
+            "persons": {"columns": of["persons"]},
+        },
+        "relationships": [link],
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "metadata.json").write_text(json.dumps(described))
+        for kind, one in (("real", real), ("synthetic", made)):
+            one.roots[[KEY, *ROOT]].to_csv(folder / f"{kind}-households.csv", index=False)
+            one.children[[KEY, *CHILD]].to_csv(folder / f"{kind}-persons.csv", index=False)
+        command = [python, str(JUDGE), "sdmetrics-linked", str(folder)]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {name: json.loads(printed)[name] for name in JUDGED}
 
 
 def main() -> None:
@@ -325,18 +404,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--slots", type=int, default=6)
+    parser.add_argument("--judge", help="the Python that has SDMetrics")
     given = parser.parse_args()
     real = real_tables(given.rows)
 
+    def figures(made: Linked) -> dict[str, float]:
+        return scores(real, made) | (judged(real, made, given.judge) if given.judge else {})
+
     def one(method: str, epsilon: float, seed: int) -> dict[str, float]:
         if method == "bootstrap":
-            return scores(real, bootstrap(real, seed)) | dict.fromkeys(USED, 0.0)
+            return figures(bootstrap(real, seed)) | dict.fromkeys(USED, 0.0)
         with tempfile.TemporaryDirectory() as folder:
             made, used = METHODS[method](real, Path(folder), epsilon, given.slots)
-            return scores(real, made) | used
+            return figures(made) | used
 
     lines: list[list[str]] = []
-    head = ["method", "ε", *scores(real, real), *USED]
+    head = ["method", "ε", *figures(real), *USED]
     for method in given.methods:
         for epsilon in given.epsilon if method != "bootstrap" else [float("inf")]:
             runs = [one(method, epsilon, seed) for seed in range(given.runs)]
