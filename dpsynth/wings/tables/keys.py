@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
@@ -27,6 +27,7 @@ from dpsynth.columns.section import (
     Checked,
     Choice,
     ColumnName,
+    Flag,
     JsonSchema,
     Section,
     Text,
@@ -152,6 +153,11 @@ class LinkedTable(Section):
         description="Column by which the rows of one parent's row follow each other; by its declared order, "
         "or else as numbers and texts. Left out: as in the table.",
     )
+    distinct: Annotated[bool, Flag()] = Field(
+        default=False,
+        description="The rows of one parent's row have different values of order_by, as rows a year have. "
+        "Public knowledge; private rows that repeat one are used like others.",
+    )
     columns: Mapping[str, ColumnSpec] = Field(description="The columns to use, by name, without keys.")
     derived: Mapping[str, AnyAggregate] = Field(
         default={},
@@ -178,7 +184,7 @@ class LinkedTable(Section):
                 words = "is a key, and keys are made anew: take it out of columns"
                 raise refused(words, "columns", name)
         if self.parent is None:
-            for key in ("order_by", "at_most_one"):
+            for key in ("order_by", "distinct", "at_most_one"):
                 if getattr(self, key):
                     raise refused("is for tables with a parent: remove it", key)
             if self.key is None:
@@ -390,6 +396,12 @@ def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
     known, key = _below_named(tables, name), ""
     try:
         check_layout(layout)
+        read = [part.name for part in layout.columns if layout.kinds[part.name].word not in ("text", "truth")]
+        if table.distinct and table.order_by not in read:
+            words = (
+                "needs order_by, and it among columns, as a number, a date or a time. Rows that are numbered"
+            )
+            raise refused(f"{words} in another column differ in it anyway: remove distinct", "distinct")
         for key, rules in (("constraints", table.constraints), ("at_most_one", table.at_most_one)):
             names = known if key == "constraints" else [*layout.named]
             for i, rule in enumerate(rules):
@@ -469,6 +481,9 @@ def _widen(
         for where in tables[child].at_most_one:
             met = [renamed(where, {c: start + c for c in tables[child].columns}) for start in starts]
             wide.rules.extend(f"not ({one}) or not ({other})" for one, other in combinations(met, 2))
+        if tables[child].distinct:
+            turns = [plain(f"{start}{tables[child].order_by}") for start in starts]
+            wide.rules.extend(f"{one} < {later}" for one, later in pairwise(turns))
     wide.rules.extend([renamed(rule, names) for rule in table.constraints])
 
 

@@ -51,11 +51,15 @@ FOLDER, FILE, METADATA = "tables", "tables.json", "tables/metadata.json"
 
 _SEED = 7
 """The seed of draws among rows that are alike: whoever splits the same wide rows has the same tables."""
-_MATCHED, _LEAST_ALIKE, _SIZES = 6, 5, 3
-"""The most columns that rows are alike in, the fewest rows to choose from, and how many numbers of child rows
-are told apart beyond the least that has others."""
+_MATCHED, _LEAST_ALIKE, _SIZES = 20, 5, 3
+"""The most columns that rows are alike in, the fewest rows of a size to choose from, and how many numbers of
+child rows are told apart beyond the least that has others."""
+_CANDIDATES = 100
+"""Rows at random of which the one is taken that is most alike."""
 _TRIES = 20
 """Draws among rows that are alike, until no condition of at_most_one is met twice."""
+_AT_ONCE, _FAR = 1 << 22, 1e9
+"""Cells of values that are weighed at once, and a factor that takes a value behind others."""
 _DISTINCT = 12
 """The most values of a column that are told apart where rows that are alike are sought."""
 
@@ -78,6 +82,7 @@ class Shape:
         most, roles: the most rows of one parent's row, and the number of those that are told apart.
         derived: columns computed from child rows: the child table, count or any, and a condition.
         once: conditions that at most one of the rows of one parent's row meets.
+        distinct: whether the rows of one parent's row differ in ``order``.
     """
 
     name: str
@@ -91,6 +96,7 @@ class Shape:
     derived: Mapping[str, tuple[str, str, str]]
     children: tuple[Shape, ...]
     once: tuple[str, ...] = ()
+    distinct: bool = False
 
     @staticmethod
     def of(tables: Mapping[str, LinkedTable], name: str) -> Shape:
@@ -108,6 +114,7 @@ class Shape:
             {c: (asked.table, asked.kind, asked.where or "") for c, asked in table.derived.items()},
             tuple(Shape.of(tables, child) for child in below),
             table.at_most_one,
+            table.distinct,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -186,17 +193,24 @@ def _place(
         further = np.flatnonzero(number > len(child.slots))
         if len(further):
             alike = _Alike(wide, shape, child, own, many)
+            turns = _Turns.of(wide, child, starts) if child.distinct else None
             for turn in range(_TRIES):
                 below.row[further] = alike.rows(owner[further], seed + turn)
-                further = _repeating(below, wide, child, layout)
+                further = _repeating(below, wide, child, layout, turns)
                 if not len(further):
                     break
+            if turns is not None and len(further):
+                turns = replace(turns, anywhere=True)
+                pool = turns.codes[len(child.slots) * (own.start + 1) - 1, own.row]
+                free = turns.free(below, further, pool[alike.able], seed)
+                below.row[further] = alike.rows(owner[further], seed + _TRIES, pool, free)
+                further = _repeating(below, wide, child, layout, turns)
         if len(further):
             # Rows without one are like a row of their parent that is told apart, or else are left out.
             for place in reversed(range(len(child.slots))):
                 below.row[further] = own.row[owner[further]]
                 below.start[further] = own.start[owner[further]] * len(child.slots) + place
-                further = _repeating(below, wide, child, layout)
+                further = _repeating(below, wide, child, layout, turns)
             kept = np.setdiff1d(np.arange(len(owner)), further)
             left = np.bincount(owner[kept], minlength=len(many))
             below = replace(below.in_order(kept), number=_counted(left)[1])
@@ -215,8 +229,8 @@ def _counted(many: Places) -> tuple[Places, Places]:
     return owner, 1 + np.arange(len(owner)) - np.repeat(np.cumsum(many) - many, many)
 
 
-def _repeating(placed: Placed, wide: pa.Table, shape: Shape, layout: Layout) -> Places:
-    """The rows that meet a condition which an earlier row of the same parent's row meets."""
+def _repeating(placed: Placed, wide: pa.Table, shape: Shape, layout: Layout, turns: _Turns | None) -> Places:
+    """The rows that meet a condition, or have a value, which an earlier row of the same parent's row has."""
     twice, begins = np.zeros(len(placed.row), bool), np.arange(len(placed.row)) - placed.number + 1
     here = Split(shape, layout, wide, {shape.name: placed})
     for where in map(parse, shape.once):
@@ -224,14 +238,71 @@ def _repeating(placed: Placed, wide: pa.Table, shape: Shape, layout: Layout) -> 
         meets = met(value_of(where, operands, len(placed.row)))
         before = np.append(0, np.cumsum(meets))
         twice |= meets & (before[:-1] > before[begins])
-    return np.flatnonzero(twice)
+    return np.flatnonzero(twice if turns is None else twice | turns.wrong(placed))
+
+
+@dataclass(frozen=True, eq=False)
+class _Turns:
+    """The values of a child table's order, which the rows of one parent's row have once.
+
+    Attributes:
+        codes: int64[starts, wide rows], the values by rank; -1 where one is missing.
+        roles: the number of rows that are told apart; further ones come after these, or anywhere.
+    """
+
+    codes: Places
+    roles: int
+    anywhere: bool = False
+
+    @staticmethod
+    def of(wide: pa.Table, shape: Shape, starts: Sequence[str]) -> _Turns:
+        values = pa.concat_tables([pa.table({"": wide[start + shape.order]}) for start in starts])[""]
+        ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+        codes = np.where(values.is_null().to_numpy(), -1, ranks - 1)
+        return _Turns(codes.reshape(len(starts), -1), shape.roles)
+
+    def _at(self, placed: Placed) -> tuple[Places, Places]:
+        """The value of each row, and that of its parent's last row that is told apart."""
+        at = self.codes[placed.start, placed.row]
+        last = np.arange(len(at)) - placed.number + self.roles
+        return at, at[np.minimum(last, len(at) - 1)]
+
+    def wrong(self, placed: Placed) -> NDArray[np.bool_]:
+        """Further rows that have the value of another one, or that of no later row."""
+        at, last = self._at(placed)
+        by_value = np.lexsort((placed.number, at, placed.owner))
+        same = (np.diff(placed.owner[by_value]) == 0) & (np.diff(at[by_value]) == 0)
+        found = (at <= last) & (not self.anywhere)
+        found[by_value[1:][same]] = True
+        return np.asarray(found & (at >= 0) & (placed.number > self.roles + 1), np.bool_)
+
+    def free(self, placed: Placed, further: Places, pool: Places, seed: int) -> Places:
+        """Values for further rows that none of their parent's rows has, by shares in a pool; -1 without."""
+        rng, found = np.random.default_rng(seed), np.full(len(further), -1)
+        at, last = self._at(placed)
+        shares = np.bincount(pool[pool >= 0], minlength=int(self.codes.max()) + 1)
+        rare = np.divide(1.0, shares, where=shares > 0, out=np.full(len(shares), np.inf))
+        owners, whose = np.unique(placed.owner[further], return_inverse=True)
+        nth = np.arange(len(further)) - np.searchsorted(whose, whose)
+        kept = np.setdiff1d(np.flatnonzero(at >= 0), further)
+        for some in np.array_split(np.arange(len(owners)), 1 + len(owners) * len(shares) // _AT_ONCE):
+            until = rng.exponential(size=(len(some), len(shares))) * rare
+            until[np.arange(len(shares)) <= last[further[np.searchsorted(whose, some)], None]] *= _FAR
+            line = np.searchsorted(owners[some], placed.owner[kept]).clip(max=len(some) - 1)
+            held = owners[some][line] == placed.owner[kept]
+            until[line[held], at[kept[held]]] = np.inf
+            here = np.flatnonzero((whose >= some[0]) & (whose <= some[-1]) & (nth < len(shares)))
+            lines = whose[here] - some[0]
+            value = np.argsort(until, axis=1)[lines, nth[here]]
+            found[here] = np.where(np.isfinite(until[lines, value]), value, -1)
+        return found
 
 
 class _Alike:
     """Rows whose other child row stands for further ones of rows that are like them.
 
-    Rows are alike in the number of their child rows, and in the columns that tell most of those of the other
-    child row: columns of their own, and of the child rows that are told apart.
+    Rows are alike in the number of their child rows, and by the columns that they agree in: columns of their
+    own, and of the child rows that are told apart, each by what it tells of the other child row.
     """
 
     def __init__(self, wide: pa.Table, shape: Shape, child: Shape, own: Placed, many: Places) -> None:
@@ -241,28 +312,43 @@ class _Alike:
         known = [c for c in names if own.starts[0] + c in wide.column_names]
         other = slot("", child.name, OTHER)
         there = many >= self._least
+        self.able = np.flatnonzero(there)
         codes = {c: _few_values(own.taken(wide, c)) for c in known}
         told = [_few_values(own.taken(wide, other + c))[there] for c in child.columns]
         worth = {c: sum(_information(own[there], of) for of in told) for c, own in codes.items()}
         best = sorted(known, key=lambda c: -worth[c])[:_MATCHED]
-        self._by = [codes[c] for c in best if worth[c] > 0]
+        self._by = [(worth[c], codes[c]) for c in best if worth[c] > 0]
 
-    def rows(self, needy: Places, seed: int) -> Places:
-        """For rows, int64[needy], the wide rows of rows that are alike; those of most matches first."""
+    def rows(
+        self, needy: Places, seed: int, held: Places | None = None, wanted: Places | None = None
+    ) -> Places:
+        """For rows, int64[needy], the wide rows of rows that are alike.
+
+        With ``held``, a value of each row's other child row, of rows that hold the ``wanted`` value of the
+        needy one; where there is none, it stands for itself.
+        """
         rng, size = np.random.default_rng(seed), np.minimum(self._many, self._least + _SIZES)
-        able = rng.permutation(np.flatnonzero(self._many >= self._least))
-        found, left = np.full(len(needy), -1), np.arange(len(needy))
-        for number in range(len(self._by), -2, -1):
-            key = self._own.start * (size.max() + 1) + (size if number >= 0 else 0)
-            for codes in self._by[: max(number, 0)]:
-                key = key * (codes.max() + 1) + codes
-            order = np.argsort(key[able], kind="stable")
-            known, pool = key[able][order], able[order]
-            first, end = (np.searchsorted(known, key[needy[left]], side) for side in ("left", "right"))
-            enough = end - first >= (_LEAST_ALIKE if number >= 0 else 1)
-            chosen = first + (rng.random(len(left)) * (end - first)).astype(np.int64)
-            found[left[enough]] = pool[chosen[enough]]
-            left = left[~enough]
+        found, left = needy.copy(), np.arange(len(needy))
+        held = np.zeros_like(self._many) if held is None else held
+        wanted = np.zeros_like(needy) if wanted is None else wanted
+        wide = int(max(held.max(initial=0), wanted.max(initial=0))) + 2
+        for sizes in (size, np.zeros_like(size)):
+            key = (self._own.start * (int(size.max(initial=0)) + 1) + sizes) * wide
+            of, sought = key[self.able] + held[self.able], key[needy[left]] + wanted[left]
+            order = np.argsort(of, kind="stable")
+            known, pool = of[order], self.able[order]
+            first, end = (np.searchsorted(known, sought, side) for side in ("left", "right"))
+            some = np.flatnonzero(end - first >= (_LEAST_ALIKE if sizes is size else 1))
+            for part in np.array_split(some, 1 + len(some) * _CANDIDATES // _AT_ONCE):
+                among = (end - first)[part, None]
+                tried = pool[
+                    first[part, None] + (rng.random((len(part), _CANDIDATES)) * among).astype(np.int64)
+                ]
+                asked = needy[left[part]]
+                alike = sum(w * (codes[tried] == codes[asked][:, None]) for w, codes in self._by)
+                alike = alike + 1e-9 * rng.random(tried.shape)
+                found[left[part]] = tried[np.arange(len(part)), np.argmax(alike, axis=1)]
+            left = np.delete(left, some)
         return np.asarray(self._own.row[found], np.int64)
 
 

@@ -90,6 +90,7 @@ class LeftOut:
         beyond: rows beyond the most of one row above.
         crowded: rows above that have more.
         largest: the most rows that one row above has.
+        repeating: in a check, rows with another one's cell of order_by; None without such a column.
     """
 
     rows: int
@@ -98,6 +99,7 @@ class LeftOut:
     beyond: int = 0
     crowded: int = 0
     largest: int = 0
+    repeating: int | None = None
 
 
 class WideTable:
@@ -205,17 +207,21 @@ class WideTable:
         in_turn = np.lexsort((*places, owner))
         number = np.bincount(owner, minlength=len(above.codes)).astype(np.int64)
         first = np.cumsum(number) - number
-        self._count(child, whose, number)
+        repeating = None
+        if self.holds and table.order_by in table.columns:
+            cells = loaded.cells[str(table.order_by)]
+            spots = cells.indices.to_numpy(zero_copy_only=False)[held] + owner * len(cells.dictionary)
+            repeating = len(held) - len(np.unique(spots))
+        self._count(child, whose, number, repeating)
         # The last place of each stands for a row that isn't there.
         return loaded, np.append(held[in_turn], -1), np.append(first, 0), np.append(number, 0)
 
-    def _count(self, child: str, whose: NDArray[np.uint64], number: Rows) -> None:
+    def _count(self, child: str, whose: NDArray[np.uint64], number: Rows, repeating: int | None) -> None:
         beyond = np.maximum(number - most_of(self.tables[child]), 0)
         nameless = int((whose == nobody(self._secret)).sum())
         lost = len(whose) - int(number.sum()) - nameless
-        largest = int(number.max(initial=0))
-        found = LeftOut(len(whose), nameless, lost, int(beyond.sum()), int((beyond > 0).sum()), largest)
-        self.left_out[child] = found
+        most = int(beyond.sum()), int((beyond > 0).sum()), int(number.max(initial=0))
+        self.left_out[child] = LeftOut(len(whose), nameless, lost, *most, repeating)
 
     def _cells(self, loaded: _Loaded, name: str, prefix: str, rows: Rows) -> Iterator[tuple[str, pa.Array]]:
         absent = rows < 0
@@ -345,6 +351,11 @@ def _unused(table: WideTable) -> Unused:
             )
             remedy = "raise max_children if anyone could know that there are more, without the table"
             yield f"{key}.parent.max_children", found.beyond, words, remedy
+        own, alike = table.tables[name], found.repeating
+        if alike is not None and own.distinct == (alike > 0):
+            words = f"{_rows(alike)} of {found.rows:,} with the {own.order_by} of another of the same parent"
+            remedy = "remove distinct" if own.distinct else "add distinct: true if anyone could say so"
+            yield f"{key}.order_by", alike, words, remedy
 
 
 def _rows(number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -129,6 +130,10 @@ REFUSED = [
     ("persons.at_most_one", ["age > 4", "age"], r"tables.persons.at_most_one\[1\]"),
     ("persons.at_most_one", ["age >= 0"], r"tables.persons.at_most_one\[0\] is obeyed by no row"),
     ("persons.at_most_one", ["age determines sex"], r"tables.persons.at_most_one\[0\] has"),
+    ("households.distinct", True, "tables.households.distinct is for tables with a parent"),
+    ("persons.distinct", True, "tables.persons.distinct needs order_by, and it among columns"),
+    ("trips.distinct", True, "tables.trips.distinct needs order_by, and it among columns"),
+    ("persons.distinct", "yes", "tables.persons.distinct must be true or false"),
     ("persons.constraints", ["agee < 4"], r"tables.persons.constraints\[0\] names 'agee'"),
     ("persons.constraints", ["age <"], r"tables.persons.constraints\[0\] has the end"),
     (
@@ -254,6 +259,20 @@ def test_at_most_one_is_a_rule_of_each_two_rows_that_are_told_apart():
     met = [f"not (persons_{i}_age > 90 and persons_{i}_sex == 'f')" for i in ("1", "2", "other")]
     pairs = {f"{met[0]} or {met[1]}", f"{met[0]} or {met[2]}", f"{met[1]} or {met[2]}"}
     assert {rule for rule in spec_of(tables).constraints if rule.startswith("not (")} == pairs
+
+
+@pytest.mark.parametrize(("most", "roles"), [(6, 2), (15, 15)])
+def test_distinct_is_a_rule_of_rows_that_follow_each_other(most, roles):
+    tables = copy.deepcopy(dict(TABLES))
+    parent = {"table": "households", "key": "house", "max_children": most, "roles": roles}
+    tables["persons"] |= {"order_by": "age", "distinct": True, "parent": parent}
+    del tables["trips"]
+    labels = [*map(str, range(1, roles + 1)), *["other"] * (roles < most)]
+    rules = {f"persons_{i}_age < persons_{j}_age" for i, j in pairwise(labels)}
+    assert {rule for rule in spec_of(tables).constraints if rule in rules} == rules
+    tables["persons"]["order_by"] = "sex"
+    with pytest.raises(ConfigError, match="as a number, a date or a time"):
+        spec_of(tables)
 
 
 def test_what_a_look_told_of_a_table_is_said_of_each_row_that_is_told_apart():

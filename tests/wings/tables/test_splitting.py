@@ -69,6 +69,28 @@ def test_a_condition_is_met_by_one_row_of_a_parent_at_most(once):
     assert abs(real - kept) < 0.05
 
 
+@pytest.mark.parametrize("crowded", [False, True])
+def test_rows_of_a_parent_differ_in_their_order(crowded):
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 9, 400)
+    house = np.repeat(np.arange(400), sizes)
+    # In a crowd most households have all values that there are.
+    ages = np.concatenate([np.sort(rng.choice(9 if crowded else 30, n, replace=False)) for n in sizes])
+    persons = pd.DataFrame({"house": house, "age": ages, "sex": "f"})
+    persons["number"] = persons.groupby("house").cumcount() + 1
+    homes = pd.DataFrame({"house": range(400), "region": "N", "rent": 1}).astype(str)
+    tables, made = of_few_roles([]), []
+    for distinct in (False, True):
+        tables["persons"] |= {"order_by": "age", "distinct": distinct}
+        typed = typed_rows({"households": homes, "persons": persons.astype(str)}, tables)
+        made.append(tables_of(typed, tables)["persons"])
+    repeating, kept = made
+    assert repeating.duplicated(["house", "age"]).mean() > 0.05 and len(kept) == len(persons)
+    assert (kept.groupby("house").age.diff().dropna() > 0).all()
+    far = kept.age.value_counts(normalize=True).sub(persons.age.value_counts(normalize=True), fill_value=0)
+    assert far.abs().sum() / 2 < 0.1
+
+
 def eval_of(rows: pd.DataFrame, where: str) -> pd.Series:
     return rows.astype({"age": int}).eval(where)
 
@@ -82,6 +104,9 @@ def test_rows_that_nothing_else_replaces_are_left_out():
     tables = of_few_roles(["age == 5", "age == 6", "age >= 80"])
     found = tables_of(typed_rows(given, tables), tables)["persons"]
     assert sorted(found.age)[:2] == [5, 6] and len(found) == 3
+    given["persons"]["age"] = [*"5677"]
+    tables["persons"] |= {"at_most_one": [], "order_by": "age", "distinct": True}
+    assert [*tables_of(typed_rows(given, tables), tables)["persons"].age] == [5, 6, 7]
 
 
 def sorted_rows(frame: pd.DataFrame) -> list[tuple]:

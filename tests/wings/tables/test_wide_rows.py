@@ -84,6 +84,20 @@ def test_rows_of_nobody_and_of_no_parent_are_left_out():
     assert rows_of({**given, "trips": pd.concat([given["trips"], lost])}) == plain
 
 
+@pytest.mark.parametrize(
+    ("ages", "distinct", "said"),
+    [("123", False, "add"), ("112", False, ""), ("112", True, "remove"), ("123", True, "")],
+)
+def test_check_says_if_rows_of_one_parent_differ_in_their_order(ages, distinct, said):
+    home = pd.DataFrame({"house": ["7"], "region": ["N"], "rent": ["5"]})
+    persons = pd.DataFrame({"house": ["7"] * 3, "number": [*"123"], "age": [*ages], "sex": ["f"] * 3})
+    tables = two(persons={**TABLES["persons"], "order_by": "age", "distinct": distinct})
+    held = MemoryTables({"households": home, "persons": persons})
+    rows, unused = wide_rows.checked_links(spec_of(tables), held)
+    list(rows.batches(rows.names))
+    assert [remedy.split()[0] for *_, remedy in unused] == [said] * bool(said)
+
+
 def test_children_stand_in_their_order_and_only_the_first_are_used():
     home = pd.DataFrame({"house": ["7"], "region": ["N"], "rent": ["5"]})
     numbers = ["10", "9", "2", "x", "1"]

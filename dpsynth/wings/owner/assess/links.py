@@ -252,11 +252,12 @@ def _in_turn(table: Linked, texts: pd.DataFrame, owner: pd.Series[float]) -> Lin
     worth, order = max(ranked, key=lambda one: one[0], default=((False,), ""))
     if worth[-1]:
         draft = draft.without(order, "Left out: synthetic rows are numbered in it, by order_by.")
-    return replace(table, draft=draft, most=next(kept, _ROUND[-1]), order=order, note=note)
+    most, distinct = next(kept, _ROUND[-1]), bool(order) and not worth[-1] and worth[-2:-1] == (1,)
+    return replace(table, draft=draft, most=most, order=order, distinct=distinct, note=note)
 
 
 def _order(sketch: Sketch, texts: pd.Series[str], owner: pd.Series[float]) -> tuple[float, ...] | None:
-    """The reasons for a column as the order of rows, the last if it numbers them; None if it is no order."""
+    """Reasons for a column as the order of rows, or None; last if rows differ in it, if it numbers them."""
     kind, named = (sketch.declared or {}).get("type"), any(map(_ORDERS.fullmatch, words_of(sketch.name)))
     numbers, moment = pd.to_numeric(texts, errors="coerce"), kind in ("date", "datetime")
     value = numbers if numbers.notna().mean() >= _MOSTLY else texts.rank(method="dense")
@@ -267,4 +268,4 @@ def _order(sketch: Sketch, texts: pd.Series[str], owner: pd.Series[float]) -> tu
     if len(steps) < _FEWEST or apart < _MOSTLY or not told:
         return None
     counted = (frame.groupby("owner").value.rank(method="first") == frame.value).mean() >= _KEY
-    return apart >= _KEY, moment or named, round(rises, 2), apart, bool(counted)
+    return apart >= _KEY, moment or named, round(rises, 2), apart * (kind != "ordered"), bool(counted)

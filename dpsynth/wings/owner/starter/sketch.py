@@ -216,6 +216,7 @@ class Linked:
         parent: what it belongs to; None at the root, or where nothing was found.
         most: max_children, if it was guessed.
         order: order_by; "" without.
+        distinct: whether the rows of one row above differ in it.
         note: sentences about its rows.
     """
 
@@ -225,6 +226,7 @@ class Linked:
     parent: Reference | None = None
     most: int | None = None
     order: str = ""
+    distinct: bool = False
     note: str = ""
 
     @property

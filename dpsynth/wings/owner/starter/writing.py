@@ -204,7 +204,8 @@ def _links(table: Linked, root: bool) -> list[str]:
     above, columns = (table.parent.above, table.parent.columns) if table.parent else (None, ())
     parent = f"table: {_scalar(above)}, key: {_key(columns)}, max_children: {_scalar(table.most)}"
     lines += [_aside(f"    parent: {{{parent}}}", "" if table.most else "to fill in")]
-    return [*lines, f"    order_by: {_scalar(table.order)}"] if table.order else lines
+    lines += [f"    order_by: {_scalar(table.order)}"] if table.order else []
+    return [*lines, "    distinct: true"] if table.distinct else lines
 
 
 def _key(columns: Sequence[str]) -> str:

@@ -22,7 +22,9 @@ def hospital(folder: Path, patients: int = 300, seed: int = 5) -> dict[str, pd.D
     region = rng.integers(1, 9, patients)
     above = pd.DataFrame({"id": ids, "sex": sex, "region_id": region})
     whose = np.repeat(np.arange(patients), rng.integers(0, 6, patients))
-    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, len(whose)), "D")
+    # A patient has one visit a day.
+    days = rng.integers(0, 150, len(whose)) + 150 * pd.Series(whose).groupby(whose).cumcount().to_numpy()
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(days, "D")
     visits = pd.DataFrame(
         {
             "visit_id": rng.permutation(len(whose)) + 1,
@@ -65,12 +67,13 @@ def test_a_look_finds_keys_parents_order_and_the_number_of_rows(dpsynth, tmp_pat
     assert tables["patients"]["key"] == "id" and "parent" not in tables["patients"]
     assert tables["visits"]["key"] == ["patient_id", "visit_id"]
     assert tables["visits"]["parent"] == {"table": "patients", "key": "patient_id", "max_children": 5}
-    assert tables["visits"]["order_by"] == "seen"
+    assert tables["visits"]["order_by"] == "seen" and tables["visits"]["distinct"] is True
     # What a visit has of its patient is not asked twice.
     assert list(tables["visits"]["columns"]) == ["seen", "cost"]
     assert tables["labs"]["parent"] == {"table": "visits", "key": ["patient", "visit_id"], "max_children": 3}
     # A column that counts the rows of a parent is made anew.
-    assert tables["labs"]["order_by"] == "no" and list(tables["labs"]["columns"]) == ["lab_id", "value"]
+    assert tables["labs"]["order_by"] == "no" and "distinct" not in tables["labs"]
+    assert list(tables["labs"]["columns"]) == ["lab_id", "value"]
     text = (tmp_path / "labs.yaml").read_text()
     assert "regions is left out: it refers to none of the tables, and patients to it." in text
     assert {"tables.visits.parent", "tables.labs.columns.value"} <= set(values["review"])
