@@ -36,7 +36,11 @@ class Sequences(Protocol):
         ...
 
     def replaced(
-        self, values: Mapping[str, pa.Array], bad: NDArray[np.bool_], rng: np.random.Generator
+        self,
+        codes: Mapping[str, Codes],
+        values: Mapping[str, pa.Array],
+        bad: NDArray[np.bool_],
+        rng: np.random.Generator,
     ) -> Codes:
         """For each row itself, or if its unit has a bad row or step, one of a unit without, int64[rows]."""
         ...

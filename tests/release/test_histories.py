@@ -263,12 +263,15 @@ def test_what_never_changes_or_falls_does_not_where_rules_would_have_it_so(tmp_p
     rows["born"] = 1960 + rows.who % 30
     rows["age"] = rows.year - rows.born
     rows["earned"] = rows.groupby("who").year.rank(method="first") * 1.37 + rows.who % 7
+    levels = ["small", "medium", "large"]
+    rows["level"] = [levels[min(int(n) // 2, 2)] for n in rows.groupby("who").year.rank(method="first")]
     columns = COLUMNS | {
+        "level": {"type": "ordered", "values": levels, "missing": False},
         "born": {"type": "integer", "min": 1960, "max": 1989, "missing": False},
         "age": {"type": "integer", "min": 0, "max": 60, "missing": False},
         "earned": {"type": "number", "min": 0, "max": 20, "decimals": 2, "missing": False},
     }
-    history = {"order_by": "year", "constant": ["born", "group"], "rising": ["earned"]}
+    history = {"order_by": "year", "constant": ["born", "group"], "rising": ["earned", "level"]}
     spec = spec_of(
         tmp_path,
         rows=rows,
@@ -287,6 +290,8 @@ def test_what_never_changes_or_falls_does_not_where_rules_would_have_it_so(tmp_p
         within = table.groupby("who")
         assert within.born.nunique().max() == within.group.nunique().max() == 1
         assert not (within.earned.diff() < 0).any() and not (within.age.diff() < 0).any()
+        level = table.level.astype(str).map(levels.index)
+        assert not (level.groupby(table.who).diff() < 0).any() and level.nunique() == 3
         assert (table.age == table.year - table.born).all()
         assert (table[table.state.astype(str) == "3"].score >= 30).all()
         assert (table[table.group.astype(str) == "2"].earned >= 1).all()

@@ -549,7 +549,7 @@ class Drawing:
         batch, bad = self._batch(first, self.sequences)
         if self.sequences is not None:
             batch = self._completed(batch, bad, first, self.sequences.kept) if bad.any() else batch
-            taken = self.sequences.replaced(batch.values, bad, self.rng)
+            taken = self.sequences.replaced(batch.codes, batch.values, bad, self.rng)
             batch, bad = batch.take(taken), bad[taken]
         if bad.any():
             batch = self._completed(batch, bad, first)

@@ -77,30 +77,31 @@ class UnitRows:
                 new = (np.diff(unit, prepend=-1) != 0) | (np.diff(cell, prepend=-1) != 0)
                 order = by_row[np.maximum.accumulate(np.where(new, np.arange(unit.size), 0))]
             else:
-                ranks = pc.rank(values[column], sort_keys="ascending").to_numpy()
-                order = np.lexsort((ranks, codes[column], self.unit))
+                order = np.lexsort((_ranks(values[column], codes[column]), codes[column], self.unit))
             taken = np.empty_like(by_row)
             taken[by_row] = order
             found[column] = values[column].take(pa.array(taken))
         return found
 
     def replaced(
-        self, values: Mapping[str, pa.Array], bad: NDArray[np.bool_], rng: np.random.Generator
+        self,
+        codes: Mapping[str, Codes],
+        values: Mapping[str, pa.Array],
+        bad: NDArray[np.bool_],
+        rng: np.random.Generator,
     ) -> Codes:
         """For each row itself, or where its unit has a bad row or step, one of a unit without, int64[rows].
 
         A unit is replaced by the first rows of another one with as many rows or more; it stays if there is
         none.
         """
-        return self._in_place_of(bad | self.unsteady(values), rng)
+        return self._in_place_of(bad | self.unsteady(codes, values), rng)
 
-    def unsteady(self, values: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
+    def unsteady(self, codes: Mapping[str, Codes], values: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
         """Rows whose value is not that of the unit's first, or falls below one before it, bool[rows]."""
         found = np.zeros(self.unit.size, np.bool_)
         for column in self.kept:
-            ranks = (
-                pc.rank(values[column], sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
-            )
+            ranks = _ranks(values[column], codes[column])
             if column in self.constant:
                 found |= ranks != ranks[self._first]
             else:
@@ -123,3 +124,10 @@ class UnitRows:
         for there, here in zip(to, by, strict=True):
             found[begins[there] : begins[there] + lengths[there]] = begins[here] + np.arange(lengths[there])
         return found
+
+
+def _ranks(values: pa.Array, codes: Codes) -> Codes:
+    """The place of each value in the order of its column, int64[rows]; of texts, that of their cells."""
+    if pa.types.is_string(values.type) or pa.types.is_dictionary(values.type):
+        return codes
+    return np.asarray(pc.rank(values, sort_keys="ascending", tiebreaker="dense"), np.int64)

@@ -44,7 +44,7 @@ def test_values_of_a_unit_change_places_within_their_cells_alone(sequences):
     codes = {c: np.where(UNIT > 1, 2, cells) for c in COLUMNS}
     values = {c: pa.array(10.0 * codes[c] + rng.random(ROWS)) for c in COLUMNS}
     found = sequences.values(codes, values)
-    assert not sequences.unsteady(found).any() and sequences.unsteady(values).any()
+    assert not sequences.unsteady(codes, found).any() and sequences.unsteady(codes, values).any()
     for column in ("day", "grade"):
         own = found[column].to_numpy()
         assert sorted(own) == sorted(values[column].to_numpy()) and (steps(own) >= 0).all()
@@ -54,23 +54,35 @@ def test_values_of_a_unit_change_places_within_their_cells_alone(sequences):
 
 def test_a_value_that_changes_or_falls_is_seen_across_missing_ones(sequences):
     steady = {"day": pa.array(range(ROWS)), "born": pa.array([5] * ROWS), "grade": pa.array(range(ROWS))}
-    assert not sequences.unsteady(steady).any()
+    codes = dict.fromkeys(COLUMNS, np.zeros(ROWS, np.int64))
+    assert not sequences.unsteady(codes, steady).any()
     born = pa.array([5, 5, 6, *[5] * 7])
-    assert np.flatnonzero(sequences.unsteady(steady | {"born": born})).tolist() == [2]
+    assert np.flatnonzero(sequences.unsteady(codes, steady | {"born": born})).tolist() == [2]
     grade = pa.array([3, None, 2, 1, 0, 1, None, 0, 0, 9])
-    assert np.flatnonzero(sequences.unsteady(steady | {"grade": grade})).tolist() == [2, 7]
+    assert np.flatnonzero(sequences.unsteady(codes, steady | {"grade": grade})).tolist() == [2, 7]
 
 
 def test_units_with_a_bad_row_are_the_first_rows_of_others_that_are_as_long(sequences):
     bad = np.zeros(ROWS, np.bool_)
     bad[[1, 3]] = True
     steady = {c: pa.array([0] * ROWS) for c in COLUMNS}
-    found = sequences.replaced(steady, bad, np.random.default_rng(0))
+    codes = dict.fromkeys(COLUMNS, np.zeros(ROWS, np.int64))
+    found = sequences.replaced(codes, steady, bad, np.random.default_rng(0))
     assert found[:3].tolist() == [4, 5, 6] and found[3] in (4, 8)
     assert np.array_equal(found[4:], np.arange(4, ROWS))
     bad[4] = True
     # No other unit has four rows, and none without a bad row has three.
     assert np.array_equal(
-        sequences.replaced(steady, bad, np.random.default_rng(0))[[0, 1, 2, 4, 5, 6, 7]],
+        sequences.replaced(codes, steady, bad, np.random.default_rng(0))[[0, 1, 2, 4, 5, 6, 7]],
         [0, 1, 2, 4, 5, 6, 7],
     )
+
+
+def test_texts_are_in_the_order_of_their_cells(sequences):
+    codes = {c: np.zeros(ROWS, np.int64) for c in COLUMNS} | {
+        "grade": np.array([0, 1, 2, 0, 0, 0, 1, 2, 1, 2])
+    }
+    words = pa.array(np.array(["low", "high", "highest"])[codes["grade"]])
+    steady = {"day": pa.array([0] * ROWS), "born": pa.array(["x"] * ROWS), "grade": words}
+    assert not sequences.unsteady(codes, steady).any()
+    assert sequences.values(codes, steady)["grade"].equals(words)
