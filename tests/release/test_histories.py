@@ -297,6 +297,9 @@ def test_what_never_changes_or_falls_does_not_where_rules_would_have_it_so(tmp_p
         assert (table[table.group.astype(str) == "2"].earned >= 1).all()
         kept = rows.born.value_counts(normalize=True)
         assert table.born.value_counts(normalize=True).sub(kept, fill_value=0).abs().sum() / 2 < 0.25
+    readme = " ".join((done.folder / "public" / "README.md").read_text().split())
+    assert "In the rows of one person group and born have one value" in readme
+    assert "From row to row earned and level never fall:" in readme
     lines = (done.folder / "private" / "journal.jsonl").read_text().splitlines()
     asked = [json.loads(line)["question"].get("columns") for line in lines if '"charge"' in line]
     linked = [c[0] for c in asked if "(row before)" in str(c)]
