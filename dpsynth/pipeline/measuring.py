@@ -68,7 +68,7 @@ MOST_PLACES = 64
 """Places of the column that rows are ordered by, up to which none of them are merged."""
 
 
-STEADY = 5.0
+STEADY = 10.0
 """Errors of a cell that the rows of a value are, at least, where rows before are counted by values."""
 
 
