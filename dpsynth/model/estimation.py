@@ -179,11 +179,11 @@ class DualPath:
         """Distance of the penalised loss from its least value: the gap of Fenchel and Young."""
         return 0.5 * float((self.slope * self.slope / self._likelihood.variances).sum())
 
-    def solve(self, end: float, tolerance: float, steps: int = _MOST_STEPS) -> None:
+    def solve(self, end: float, tolerance: float, steps: int = _MOST_STEPS, least: float = 0.0) -> None:
         """Solve for one t after another, to ``end`` or as far as that pays; ``steps`` for the first at most.
 
-        The path ends where doubling t lowers the loss by less than ``tolerance`` of it, and of its fall since
-        the centre.
+        From ``least`` on, the path ends where doubling t lowers the loss by less than ``tolerance`` of it,
+        and of its fall since the centre.
         """
         share, growth = max(0.3 * tolerance, 1e-13), _GROWTH
         solved: list[tuple[float, Array, float]] = []
@@ -193,7 +193,8 @@ class DualPath:
                 gain = solved[-2][2] - self.loss if len(solved) > 1 else inf
                 # With much noise the loss hardly moves; then its fall so far is the scale.
                 scale = min(self.loss, self.at_centre - self.loss)
-                if self.path >= end or gain <= max(tolerance * scale * log2(growth), _ENOUGH):
+                little = self.path >= least and gain <= tolerance * scale * log2(growth)
+                if self.path >= end or little or gain <= _ENOUGH:
                     return
                 growth = min(growth**1.5, _GROWTH)
             elif growth > _LEAST_GROWTH:
@@ -310,12 +311,15 @@ class FitOptions:
             its fall so far).
         precision: type of the cells; left out, "float32" for trees so large that half of the time and memory
             matters, unless the tolerance needs more digits.
+        least_path: t from which the tolerance counts. Counts that contradict each other near the centre may
+            fall little at first, and much later.
     """
 
     tolerance: float = 1e-2
     max_iterations: int = 1000
     precision: str | None = None
     progress: Callable[[int], None] = lambda _: None
+    least_path: float = 0.0
 
     def dtype(self, cells: int) -> str:
         if self.precision is not None:
@@ -367,7 +371,8 @@ def estimate(
         search.start_at_centre(first)
         if start is not None:
             search.start(first, _initial_multipliers(likelihood, start, first))
-        search.solve(end, options.tolerance, _MOST_STEPS if new else _MOST_STEPS_AGAIN)
+        steps = _MOST_STEPS if new else _MOST_STEPS_AGAIN
+        search.solve(end, options.tolerance, steps, options.least_path)
         beliefs = likelihood.propagation.beliefs(tree.cliques, rows)
     kept = dict(zip((t.clique for t in found), likelihood.split(search.multipliers), strict=True))
     model = MarkovRandomField(tree, beliefs, rows)

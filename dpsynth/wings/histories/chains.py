@@ -51,7 +51,7 @@ _LEAST = 1e-9
 _LITTLE = 1e-3
 _TURNS = 20
 _EXACT = 30.0
-_TOLERANCE = 0.03
+_TOLERANCE, _LEAST_PATH = 0.03, 1e4
 _SCALE = 1000
 _SURE, _TOLD = 2.0, 3.5
 _PULLS, _PACE = 60, 0.5
@@ -384,7 +384,8 @@ def chained(
             zeros[both[1].clique] = _half_a_row(earlier.shape)
             if clique in steps.ruled:
                 zeros[clique] = steps.ruled[clique]
-    fit = estimate(domain, counts, FitOptions(tolerance=_TOLERANCE), total=rows.total * _SCALE, zeros=zeros)
+    options = FitOptions(tolerance=_TOLERANCE, least_path=_LEAST_PATH)
+    fit = estimate(domain, counts, options, total=rows.total * _SCALE, zeros=zeros)
     whole = replace(expansion, domain=Domain({**domain.sizes, **expansion.domain.sizes}))
     before_of = {names.get(c, c): row_before(c) for c in own.columns}
     # Groups are spread over their values by numbers of rows.

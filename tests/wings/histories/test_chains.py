@@ -6,6 +6,7 @@ import pytest
 from dpsynth.columns.domain import Compression, Domain, row_before
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, MarkovRandomField, estimate, junction_tree
+from dpsynth.wings.histories import chains
 from dpsynth.wings.histories.chains import Chain, Steps, chained
 
 ORDER = Steps("year")
@@ -143,6 +144,20 @@ def test_cells_that_a_rule_closes_are_drawn_in_no_row():
     chain, _, _ = fitted(steps=Steps("year", ruled={("state", "mood"): ruled}), codes={"mood": mood})
     found, _ = chain.drawn(len(unit), np.random.default_rng(3))
     assert not ((found["state"] == 2) & (found["mood"] == 0)).any()
+
+
+@pytest.mark.parametrize("noise", [0.0, 100.0, 3000.0])
+def test_the_fit_of_a_chain_ends_far_from_its_centre(monkeypatch, noise):
+    paths = []
+
+    def seen(*args, **more):
+        found = estimate(*args, **more)
+        paths.append(found.path)
+        return found
+
+    monkeypatch.setattr(chains, "estimate", seen)
+    fitted(noise)
+    assert paths[0] >= 1e4
 
 
 def test_noise_of_a_hundred_rows_a_cell_changes_little():
