@@ -281,7 +281,7 @@ class Steps:
     ruled: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
-    def steady(self) -> Clique:
+    def kept(self) -> Clique:
         return (self.order, *self.constant, *self.rising)
 
     def closed(
@@ -329,9 +329,9 @@ def chained(
     domain, groups = own.with_rows_before, expansion.compression.groups
     singles = {c: rows.marginal((names.get(c, c),)) for c in own.columns}
     sizes = expansion.domain.sizes
-    held = {c: (sizes[c], expansion.values.get(c, sizes[c])) for c in steps.steady}
+    held = {c: (sizes[c], expansion.values.get(c, sizes[c])) for c in steps.kept}
     zeros: dict[Clique, NDArray[np.bool_]] = {
-        (c, row_before(c)): steps.closed(c, *held[c], groups.get(c)) for c in steps.steady
+        (c, row_before(c)): steps.closed(c, *held[c], groups.get(c)) for c in steps.kept
     }
     known: dict[Clique, Denoised] = {}
     for m in history:

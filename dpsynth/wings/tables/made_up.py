@@ -12,7 +12,7 @@ from pathlib import Path
 from dpsynth.config import Spec
 from dpsynth.config.source import InTables, Source
 from dpsynth.wings.tables.keys import LinkedTable, children_of, key_column, most_of, root_of, slot, slots_of
-from dpsynth.wings.tables.wide_rows import NOT_READ, WideTable
+from dpsynth.wings.tables.wide_rows import WideTable
 
 _MANY = 40
 """Rows beyond max_children that a number of rows stands for which is larger, or no number."""
@@ -42,15 +42,13 @@ def written(spec: Spec, names: Sequence[str], rows: Sequence[Sequence[str]], fol
         folder: where a CSV file of each table is written.
     """
     tables: Mapping[str, LinkedTable] = spec.tables or {}  # type: ignore[assignment]
-    root, key = root_of(tables), key_column(tables)
-    heads = {name: _names(table) for name, table in tables.items()}
-    # The column of a period is the root's, and no other's.
-    heads[root] += [name for name in names if name not in WideTable(tables, {}).names]
+    root, key, wide = root_of(tables), key_column(tables), WideTable(tables, {})
+    heads = {name: wide.columns_of(name, names) for name in tables}
     found: dict[str, list[list[str]]] = {name: [head] for name, head in heads.items()}
     for row in rows:
         cells = dict(zip(names, row, strict=True))
-        for name, own in _rows(tables, root, "", cells, (), cells[key]):
-            found[name].append([own[c] if c in own else cells[c] for c in heads[name]])
+        for name, own in _rows(tables, heads, root, "", cells, (), cells[key]):
+            found[name].append(own)
     for name, lines in found.items():
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(lines)
@@ -63,27 +61,26 @@ def written(spec: Spec, names: Sequence[str], rows: Sequence[Sequence[str]], fol
     return spec.model_copy(update={"tables": changed, "source": InTables()})
 
 
-def _names(table: LinkedTable) -> list[str]:
-    """The columns that a release reads of a table."""
-    order = [table.order_by] if table.order_by else []
-    keys = [*(table.parent.key if table.parent else ()), *(table.key or ()), *order]
-    read = [c for c, declared in table.columns.items() if declared.type not in NOT_READ]
-    return list(dict.fromkeys([*keys, *read]))
-
-
 def _rows(
-    tables: Mapping[str, LinkedTable], name: str, prefix: str, cells: Cells, above: Sequence[str], own: str
-) -> Iterator[tuple[str, Cells]]:
+    tables: Mapping[str, LinkedTable],
+    heads: Mapping[str, Sequence[str]],
+    name: str,
+    prefix: str,
+    cells: Cells,
+    above: Sequence[str],
+    own: str,
+) -> Iterator[tuple[str, list[str]]]:
     """The rows of a wide row, each with the name of its table.
 
     Args:
+        heads: the columns of each table.
         above: the parts of the parent's key.
         own: what tells the row among those of one parent's row.
     """
     table = tables[name]
     key = dict(zip(table.parent.key if table.parent else (), above, strict=True))
-    row = {c: key.get(c, cells.get(prefix + c, own)) for c in _names(table)}
-    yield name, row
+    row = {c: key.get(c, cells.get(prefix + c, own)) for c in heads[name]}
+    yield name, [*row.values()]
     for child in children_of(tables, name):
         number, told = cells.get(prefix + child, ""), slots_of(tables[child])
         most = most_of(tables[child]) + _MANY
@@ -91,4 +88,4 @@ def _rows(
         for place in range(many):
             start = slot(prefix, child, told[min(place, len(told) - 1)][0])
             whole = [row[c] for c in table.key or ()]
-            yield from _rows(tables, child, start, cells, whole, str(place + 1))
+            yield from _rows(tables, heads, child, start, cells, whole, str(place + 1))

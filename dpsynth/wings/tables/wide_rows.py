@@ -122,7 +122,7 @@ class WideTable:
         return [key_column(self.tables), *self._names(root, "")]
 
     def _names(self, name: str, prefix: str) -> Iterator[str]:
-        yield from (prefix + c for c, d in self.tables[name].columns.items() if d.type not in NOT_READ)
+        yield from (prefix + c for c, d in self.tables[name].columns.items() if d.type not in _NOT_READ)
         for child in children_of(self.tables, name):
             yield prefix + child
             for label, _ in slots_of(self.tables[child]):
@@ -131,7 +131,7 @@ class WideTable:
     def check(self, columns: Sequence[str]) -> None:
         """Raise SourceError if the beginnings of the tables show that ``batches`` would."""
         for name in self.tables:
-            self._readers[name].check(self._columns_of(name, columns))
+            self._readers[name].check(self.columns_of(name, columns))
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Some columns of all wide rows, batch by batch.
@@ -153,10 +153,10 @@ class WideTable:
                 found[key] = pa.array(whole.codes[rows]).cast(pa.string())
             yield {c: found[c] if c in found else whole.cells[c].take(pa.array(rows)) for c in columns}
 
-    def _columns_of(self, name: str, columns: Sequence[str]) -> list[str]:
+    def columns_of(self, name: str, columns: Sequence[str]) -> list[str]:
         """The columns of a table that are read: declared ones, keys, its order, and more at the root."""
         table = self.tables[name]
-        declared = [c for c, d in table.columns.items() if d.type not in NOT_READ]
+        declared = [c for c, d in table.columns.items() if d.type not in _NOT_READ]
         keys = [*(table.key or ()), *(table.parent.key if table.parent else ())]
         more = [table.order_by] if table.order_by else []
         if table.parent is None:
@@ -165,7 +165,7 @@ class WideTable:
         return list(dict.fromkeys([*declared, *keys, *more]))
 
     def _loaded(self, name: str, columns: Sequence[str]) -> _Loaded:
-        table, names = self.tables[name], self._columns_of(name, columns)
+        table, names = self.tables[name], self.columns_of(name, columns)
         read: dict[str, list[pa.Array]] = {c: [] for c in names}
         for batch in self._readers[name].batches(names):
             for c in names:
@@ -227,7 +227,7 @@ class WideTable:
         absent = rows < 0
         taken = pa.array(rows, mask=absent)
         for column, declared in self.tables[name].columns.items():
-            if declared.type not in NOT_READ:
+            if declared.type not in _NOT_READ:
                 yield prefix + column, loaded.cells[column].take(taken)
         for child, (below, held, first, number) in loaded.children.items():
             most = most_of(self.tables[child])
@@ -243,7 +243,7 @@ class WideTable:
                 yield from self._cells(below, child, slot(prefix, child, label), own)
 
 
-NOT_READ = ("derived", "identifier")
+_NOT_READ = ("derived", "identifier")
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:

@@ -23,7 +23,7 @@ _FEWEST = 100
 _OFTEN = 0.999
 """Share of the steps of which a proposal holds, at least."""
 _PLACES = 2.0**64
-_VERBS = {"constant": "changes", "rising": "falls"}
+_VERBS = {"constant": "change", "rising": "fall"}
 _ABOUT = "privacy.unit.history"
 
 
@@ -38,7 +38,7 @@ class StepTally:
         self._sample.add(batch, persons / _PLACES)
 
     def findings(self) -> Iterator[Finding]:
-        """What the rows say against the config, and what they would let it say."""
+        """Stated columns that rows break, and those that could be stated."""
         rows, order = self._sample.sampled(), self._history.order_by
         person = np.unique(self._sample.numbers, return_inverse=True)[1]
         ranks = {c.name: _ranks(rows, c) for c in rows.columns}
@@ -54,7 +54,7 @@ class StepTally:
             changes, falls = int((steps != 0).sum()), int((steps < 0).sum())
             for key, off in (("constant", changes), ("rising", falls)):
                 if column.name in getattr(self._history, key) and off > most:
-                    words = f"{_VERBS[key]} in {off:,} of {steps.size:,} steps from row to row of a person"
+                    words = f"{_VERBS[key]}s in {off:,} of {steps.size:,} steps from row to row of a person"
                     yield Finding(
                         f"{_ABOUT}.{key}",
                         off,
@@ -71,7 +71,7 @@ class StepTally:
 
     def _proposed(self, found: Mapping[str, list[str]]) -> Finding:
         told = [
-            f"{listed(names)} never {_VERBS[key][: -1 if len(names) > 1 else None]}"
+            f"{listed(names)} never {_VERBS[key]}{'s' * (len(names) == 1)}"
             for key, names in found.items()
             if names
         ]
