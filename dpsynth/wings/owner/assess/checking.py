@@ -44,7 +44,14 @@ from dpsynth.pipeline.inputs import (
 from dpsynth.pipeline.reservation import Occasion, occasion_of
 from dpsynth.pipeline.steps import guarded
 from dpsynth.wing import Point
-from dpsynth.wings.owner.assess.findings import TUNED, Finding, UnitTally, column_findings, source_findings
+from dpsynth.wings.owner.assess.findings import (
+    TUNED,
+    Finding,
+    UnitTally,
+    column_findings,
+    listed,
+    source_findings,
+)
 from dpsynth.wings.owner.assess.proposals import ObedienceTally, Proposal, about_rules, proposals
 from dpsynth.wings.owner.assess.row_sample import ColumnTally, PersonTally, RowSample, TypedRows
 from dpsynth.wings.owner.assess.steps import StepTally
@@ -301,8 +308,8 @@ class _Tallying:
         key = secrets.token_bytes(32)
         one_row_each = near.person is None or inputs.spec.tables is not None
         self._persons = None if one_row_each else PersonTally(near, key)
-        history = inputs.spec.privacy.history
-        self._steps = None if history is None else StepTally(self._layout, history)
+        history, ruled = inputs.spec.privacy.history, bool(inputs.spec.constraints)
+        self._steps = None if history is None else StepTally(self._layout, history, ruled=ruled)
         self._rows = self._outside = self._undated = self.headers = 0
 
     def _add(self, read: Mapping[str, pa.StringArray]) -> None:
@@ -358,7 +365,7 @@ class _Tallying:
     def check(self, source: str, about_file: Sequence[Finding]) -> Check:
         persons = self._counted_persons()
         findings = [*about_file, *self._about_period(), *_about_persons(persons), *self._units.findings()]
-        findings += [] if self._steps is None else self._steps.findings()
+        findings += self._about_history(persons) if self._steps is None else self._steps.findings()
         for tally in self._columns:
             findings += column_findings(tally)
         findings += about_rules(self._obeyed.found(), self._proposed)
@@ -388,6 +395,22 @@ class _Tallying:
         elif not self._rows:
             yield Finding(
                 name, 0, f"no row of {self._part.label}", "see if the period, or the column, is another"
+            )
+
+    def _about_history(self, persons: Persons | None) -> Iterator[Finding]:
+        """That synthetic rows are nobody's, where a tenth of the persons have several rows, or more."""
+        if persons is None or persons.most == 1 or persons.spread[1] == 1:
+            return
+        ordered = [t.column.name for t in self._columns if t.column.codec.ordered and not t.column.search]
+        by = sorted(ordered, key=lambda name: self._types[name] not in ("date", "datetime"))
+        if by:
+            yield Finding(
+                "privacy.unit",
+                0,
+                "each synthetic row stands by itself: no rows of one person follow each other in the release",
+                f"if they should, name the column they are ordered by, such as {listed(by[:3], 'or')}, and "
+                f"declare {persons.column} as {{type: identifier, surrogates: true}}",
+                f"history: {{order_by: {by[0]}}}",
             )
 
     def _counted_persons(self) -> Persons | None:

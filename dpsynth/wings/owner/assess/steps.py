@@ -28,10 +28,14 @@ _ABOUT = "privacy.unit.history"
 
 
 class StepTally:
-    """Rows of some persons, all of them in a small table, in one pass and bounded memory."""
+    """Rows of some persons, all of them in a small table, in one pass and bounded memory.
 
-    def __init__(self, layout: Layout, history: History) -> None:
-        self._history, self._sample = history, RowSample(layout)
+    Args:
+        ruled: True if synthetic rows are changed so that they obey constraints.
+    """
+
+    def __init__(self, layout: Layout, history: History, *, ruled: bool) -> None:
+        self._history, self._sample, self._ruled = history, RowSample(layout), ruled
 
     def add(self, batch: Mapping[str, pa.StringArray], persons: NDArray[np.uint64]) -> None:
         """Some rows more, and the random number of each row's person."""
@@ -79,11 +83,14 @@ class StepTally:
         for key, names in found.items():
             both = [*getattr(self._history, key), *names]
             keys += [f"{key}: [{', '.join(both)}]"] if both else []
+        otherwise = "synthetic persons break it otherwise"
+        if self._ruled:
+            otherwise += ", in many rows if rows are changed until they obey the constraints"
         return Finding(
             _ABOUT,
             0,
             f"from row to row of a person {listed(told)}",
-            "state it, as far as anyone could say so without the table; synthetic persons break it otherwise",
+            f"state it, as far as anyone could say so without the table; {otherwise}",
             f"history: {{{', '.join(keys)}}}",
             tuned=True,
         )

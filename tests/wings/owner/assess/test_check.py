@@ -353,10 +353,11 @@ def test_columns_that_never_change_or_fall_in_the_rows_of_a_person_are_proposed_
         "mood": {"type": "integer", "min": 0, "max": 9},
     }
 
-    def told(**history):
+    def told(constraints=(), **history):
         unit = {"column": "id", "max_rows": 4, "history": {"order_by": "year", **history}}
         privacy = {"epsilon": 1, "delta": Decimal("1e-9"), "unit": unit}
-        found = checks.of(csv_bytes(tuple(columns), rows), columns, privacy=privacy)
+        keys = {"privacy": privacy, "constraints": list(constraints)}
+        found = checks.of(csv_bytes(tuple(columns), rows), columns, **keys)
         return [f for f in found.findings if f.about.startswith("privacy.unit.history")]
 
     (proposed,) = told()
@@ -367,6 +368,29 @@ def test_columns_that_never_change_or_fall_in_the_rows_of_a_person_are_proposed_
     assert broken.about == "privacy.unit.history.constant" and "mood changes in" in broken.what
     assert "of 180 steps" in broken.what
     assert proposed.write == "history: {order_by: year, constant: [mood, kind, born], rising: [grade]}"
+    assert "constraints" not in proposed.remedy
+    (ruled,) = told(constraints=["born <= year"])
+    assert ruled.write == "history: {order_by: year, constant: [born, kind], rising: [grade]}"
+    assert "in many rows if rows are changed until they obey the constraints" in ruled.remedy
+
+
+def test_owners_are_told_that_rows_of_one_person_stand_by_themselves_without_a_history(checks):
+    columns = {
+        "grade": {"type": "integer", "min": 0, "max": 40},
+        "kind": {"type": "category", "values": ["a", "b"]},
+        "seen": {"type": "date", "min": "2020-01-01", "max": "2020-12-31"},
+    }
+
+    def told(each, most, columns=columns):
+        rows = [(f"p{i // each}", i % 9, "ab"[i % 2], f"2020-02-{1 + i % 28:02d}") for i in range(90)]
+        privacy = {"epsilon": 1, "delta": Decimal("1e-9"), "unit": {"column": "id", "max_rows": most}}
+        found = checks.of(csv_bytes(("id", "grade", "kind", "seen"), rows), columns, privacy=privacy)
+        return [f for f in about(found, "privacy.unit") if "stands by itself" in f.what]
+
+    (alone,) = told(3, 4)
+    assert alone.write == "history: {order_by: seen}" and "such as seen or grade, and" in alone.remedy
+    assert "declare id as {type: identifier, surrogates: true}" in alone.remedy
+    assert told(1, 4) == told(3, 1) == told(3, 4, {"kind": columns["kind"]}) == []
 
 
 def test_a_bound_that_nobody_needs_is_told(checks):
