@@ -20,8 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.faults.faults import Fault
-from tests.faults.large import ALL
+from tests.faults.faults import FAULTS, Fault
 from tests.scopes import occurrences
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +80,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="faults with this in their name, or in that of a test")
     parser.add_argument("--list", action="store_true", help="print names and what each breaks")
     args = parser.parse_args()
-    faults = [fault for fault in ALL if any(args.only in name for name in (fault.name, *fault.tests))]
+    faults = [fault for fault in FAULTS if any(args.only in name for name in (fault.name, *fault.tests))]
     if args.list:
         for fault in faults:
             print(f"{fault.name}: {fault.breaks}")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.faults import Fault
-from tests.faults.large import ALL
+from tests.faults.faults import FAULTS, Fault
 from tests.scopes import occurrences
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,13 +23,13 @@ def functions_of(file: str) -> frozenset[str]:
     return frozenset(f.name for f in quick if f.name.startswith("test_"))
 
 
-@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_can_be_planted(fault: Fault) -> None:
     assert len(occurrences(ROOT, fault.where, fault.old)) == 1
     assert fault.new != fault.old
 
 
-@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_the_tests_of_a_fault_are_there(fault: Fault) -> None:
     assert fault.tests
     for test in fault.tests:
@@ -41,7 +40,7 @@ def test_the_tests_of_a_fault_are_there(fault: Fault) -> None:
 
 def test_the_cases_that_faults_name_are_quick_ones() -> None:
     """A product that is thinned may have made one slow since."""
-    named = {test for fault in ALL for test in fault.tests if "[" in test}
+    named = {test for fault in FAULTS for test in fault.tests if "[" in test}
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not slow"]
     done = subprocess.run(
         [*command, *sorted(named)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
@@ -50,4 +49,4 @@ def test_the_cases_that_faults_name_are_quick_ones() -> None:
 
 
 def test_names_are_unique() -> None:
-    assert len({fault.name for fault in ALL}) == len(ALL)
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)

@@ -288,7 +288,7 @@ def test_the_worst_neighbour_costs_the_price_of_a_question_of_any_size_and_no_mo
         assert charged <= 1
 
 
-# Planted faults; ``tests/faults/large.py`` has many more.
+# Planted faults; ``tests/faults/large.txt`` has many more.
 
 
 def worst(monkeypatch: pytest.MonkeyPatch, near: str, terms: str, case: str) -> float:
