@@ -4,7 +4,7 @@
 
 Without files, all that ``config/files.py`` names. Outcomes are kept in ``.mutants/``, and a rerun tries only
 mutants that are new, survived, or whose function has changed. The exit code is 1 if a mutant survives that
-``survivors_of_*.py`` don't explain.
+``survivors.txt`` doesn't explain.
 """
 
 from __future__ import annotations

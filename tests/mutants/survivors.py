@@ -1,22 +1,27 @@
-"""The mutants that no test kills, and why none can or need: those of all rooms together.
+"""The mutants that no test kills, and why none can or need: those of ``survivors.txt``.
 
 A function is named by its qualified name; where two modules have one of that name, with its module.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
-from tests.mutants import survivors_of_accounting, survivors_of_curator, survivors_of_ledger
 from tests.mutants.mutations import Mutant
 from tests.scopes import is_named
 
-_ROOMS = (survivors_of_accounting, survivors_of_curator, survivors_of_ledger)
+_LISTED = re.findall(
+    r"^(\S*?)(?:: (.+?)(?: #(\d+))?)? => (.+)$",
+    Path(__file__).with_suffix(".txt").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
 
-FUNCTIONS = {function: reason for room in _ROOMS for function, reason in room.FUNCTIONS.items()}
+FUNCTIONS = {function: reason for function, change, _, reason in _LISTED if not change}
 """Function, and the reason that all its survivors share."""
 
-SURVIVORS = {found: reason for room in _ROOMS for found, reason in room.ONE_BY_ONE.items()}
+SURVIVORS = {(function, change, int(nth or 0)): reason for function, change, nth, reason in _LISTED if change}
 """Function, the beginning of the change, and its number among the same changes; and the reason."""
 
 
