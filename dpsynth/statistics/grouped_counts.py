@@ -231,7 +231,8 @@ class GroupedCounts:
 
     def group(self, number: int) -> Group:
         share, least, most = (weights[number] for weights in self._where)
-        return Group(self._cells[number], share, least, most, self._reach(number))
+        reach = partial(self.counted.reach, place=(number, self.groups))
+        return Group(self._cells[number], share, least, most, reach)
 
     @cached_property
     def _cells(self) -> Numbers:
@@ -242,9 +243,6 @@ class GroupedCounts:
         """The least, expected and largest part of each cell's rows, float64[groups, cells]."""
         share, least, most = (self.weights(self.where, w).reshape(self.groups, -1) for w in _PARTS)
         return share, least, most
-
-    def _reach(self, number: int) -> group_figures.Reach:
-        return partial(self.counted.reach, place=(number, self.groups))
 
     def _on_axis(self, name: str, values: Numbers) -> Numbers:
         """One number a code of a column, broadcast to all cells."""

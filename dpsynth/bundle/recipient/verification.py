@@ -120,7 +120,7 @@ def guarantee_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     if not bundle.facts.central:
         return [_OF_RESPONDENTS], []
     try:
-        events = [_event(m) for m in mechanisms]
+        events = [from_json({"mechanism": m.mechanism, **m.parameters}) for m in mechanisms]
         faults = [(MANIFEST, fault) for fault in _costs(mechanisms, events)]
         again = _composed(events, published, bundle.facts.sampling)
     except (KeyError, TypeError, ValueError, ArithmeticError):
@@ -144,10 +144,6 @@ def guarantee_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
         f"The guarantee, epsilon = {again.epsilon:.6g} and delta = {again.delta:.6g}, is what the "
         f"{len(events)} mechanisms listed add up to, and each measurement is charged among them."
     ], []
-
-
-def _event(mechanism: Mechanism) -> RecordedEvent:
-    return from_json({"mechanism": mechanism.mechanism, **mechanism.parameters})
 
 
 def _costs(mechanisms: Sequence[Mechanism], events: Sequence[RecordedEvent]) -> Iterator[str]:

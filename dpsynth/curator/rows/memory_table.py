@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -61,7 +61,9 @@ class MemoryTable:
         """
         self._table: pd.DataFrame | pa.Table = table if _is_pandas(table) else _as_arrow(table)
         self.library = type(table).__module__.partition(".")[0]
-        self.names = [str(name) for name in _names(self._table)]
+        table = self._table
+        names = table.column_names if isinstance(table, pa.Table) else table.columns
+        self.names = [str(name) for name in names]
 
     def __repr__(self) -> str:
         return "<a private table in memory>"
@@ -165,10 +167,6 @@ def _as_arrow(table: object) -> pa.Table:
         f"A value of type {type(table).__name__} is no table. Hand over a pandas DataFrame, a pyarrow Table, "
         "a Polars DataFrame, or the path of a file."
     )
-
-
-def _names(table: pd.DataFrame | pa.Table) -> Iterable[object]:
-    return table.column_names if isinstance(table, pa.Table) else table.columns
 
 
 # pandas

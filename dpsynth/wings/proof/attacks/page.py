@@ -138,14 +138,11 @@ def page(world: World, played: Sequence[Played]) -> str:
             about=[*about(world), groups_of(world)],
             sections=sections,
             tiles=[
-                (s.played.attack.title, _first(s.played), s.bars[-1].rate.split(" (")[0]) for s in sections
+                (s.played.attack.title, percent(s.played.successes[0].rate), s.bars[-1].rate.split(" (")[0])
+                for s in sections
             ],
         )
     )
-
-
-def _first(one: Played) -> str:
-    return percent(one.successes[0].rate)
 
 
 def _bar(world: World, success: Success) -> Bar:

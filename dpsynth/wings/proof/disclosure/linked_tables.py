@@ -46,13 +46,10 @@ class LinkedTables:
         """The cells of each clique among all cells."""
         found, start = {}, 0
         for clique in self.cliques:
-            stop = start + self._cells(clique)
+            stop = start + prod(self.sizes[name] for name in clique)
             found[clique] = slice(start, stop)
             start = stop
         return found
-
-    def _cells(self, clique: Clique) -> int:
-        return prod(self.sizes[name] for name in clique)
 
     @cached_property
     def equations(self) -> sparse.csr_matrix:
