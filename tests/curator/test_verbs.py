@@ -5,6 +5,7 @@ Whoever adds a verb is told by these tests what it must bring.
 
 import inspect
 import re
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import get_type_hints
@@ -24,6 +25,7 @@ from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows, samplers
 from dpsynth.curator.charging import PrivacyFilter
+from dpsynth.errors import BudgetRefused
 from dpsynth.plan.questions import Door
 from dpsynth.testing import FakeDoor
 from tests.guarantee.draws import watched_draws
@@ -108,18 +110,23 @@ def signature(method: object, *, hints: bool) -> list[object]:
     return [*shape, get_type_hints(method)] if hints else shape
 
 
-def charged_first(monkeypatch, folder: Path, verb: str, terms: Terms) -> bool:
-    """Whether the verb draws, and every draw is of a question that stands charged on disk."""
+def opened(folder: Path, verb: str, terms: Terms) -> tuple[Journal, Curator | UnboundedCurator]:
+    """A journal on disk, and the curator of the verb."""
     who = [f"person {i // 2}" for i in range(36)]
     batch = {name: pa.array(cells) for name, cells in {**CELLS, "who": who}.items()}
     columns = [AGE, CITY, WELL, ILL, OLD, YEARS]
     rows = load_rows([batch], columns, terms.neighbours, b"k" * 32, summed=frozenset(("years",)))
-    path = folder / "journal.jsonl"
-    journal = Journal.create(path, {"id": "x"})
+    journal = Journal.create(folder / "journal.jsonl", {"id": "x"})
     unbounded = UnboundedCurator(rows, terms, journal, b"k" * 32)
+    return journal, unbounded if verb in methods(UnboundedCurator) else unbounded.bounded(2)
+
+
+def charged_first(monkeypatch, folder: Path, verb: str, terms: Terms) -> bool:
+    """Whether the verb draws, and every draw is of a question that stands charged on disk."""
+    journal, curator = opened(folder, verb, terms)
     with monkeypatch.context() as patch:
-        seen = watched_draws(patch, lambda: path)
-        EXAMPLES[verb](unbounded if verb in methods(UnboundedCurator) else unbounded.bounded(2))
+        seen = watched_draws(patch, lambda: folder / "journal.jsonl")
+        EXAMPLES[verb](curator)
     journal.close()
     return bool(seen) and all(drawn <= charged for drawn, charged in seen)
 
@@ -161,6 +168,21 @@ def test_each_verb_states_sensitivity_distribution_and_cost(verb):
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_verb_is_charged_before_it_is_drawn(monkeypatch, tmp_path, verb, kind):
     assert charged_first(monkeypatch, tmp_path, verb, terms_of(kind))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_is_answered_beyond_the_budget(tmp_path, verb):
+    terms = terms_of("laplace")
+    journal, curator = opened(tmp_path, verb, terms)
+    # Without a budget, marginals are no answers; all other questions are refused.
+    refused = nullcontext() if verb in {"count", "marginals", "singles"} else pytest.raises(BudgetRefused)
+    with refused:
+        for _ in range(int(terms.budget / PRICE) + 1):
+            EXAMPLES[verb](curator)
+    spent = sum(terms.measure.cost(entry.event) for entry in journal.entries)
+    # Values that are found end with their delta.
+    assert verb == "values_of" or terms.budget - PRICE < spent <= terms.budget
+    journal.close()
 
 
 # Planted faults.

@@ -10,9 +10,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Domain
 from dpsynth.columns.sums import Pieces
 from dpsynth.curator import Curator, Terms
-from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.curator.table import PrivateTable
-from dpsynth.errors import BudgetRefused
 from tests.guarantee.small_tables import NEIGHBOURS, TERMS, Notes, Table, drawn_upon, excesses
 from tests.guarantee.test_sums import findings
 from tests.thinned import thinned
@@ -60,15 +58,6 @@ def test_pieces_are_of_numbers_that_are_kept_and_of_bins_that_there_are():
     assert len(notes.entries) == 1
 
 
-def test_a_charge_for_each_answer_ends_at_the_budget():
-    curator, notes = curator_on((0, 1), NEIGHBOURS[0], PURE, "laplace")
-    for _ in range(10):
-        curator.finer_counts("x", ("g",), PIECES, Fraction(10))
-    with pytest.raises(BudgetRefused):
-        ask(curator)
-    assert len(notes.entries) == 10
-
-
 # Planted faults.
 
 
@@ -85,13 +74,6 @@ def test_rows_that_count_in_every_piece_up_to_theirs_are_caught(monkeypatch):
         PrivateTable, "finer_counts", lambda *asked: np.cumsum(sound(*asked)[..., ::-1], axis=-1)[..., ::-1]
     )
     assert max(excesses(monkeypatch, NEIGHBOURS[0], TERMS[0], ask, curator_on, CELLS)) > 1
-
-
-def test_an_answer_without_its_charge_is_caught(monkeypatch):
-    monkeypatch.setattr(PrivacyFilter, "_ask", lambda self, question, event, exact, draw: draw(exact()))
-    curator, notes = curator_on((0, 1), NEIGHBOURS[0], PURE, "laplace")
-    ask(curator)
-    assert not notes.entries
 
 
 # Whole releases on neighbours are replayed in ``test_sums``, which asks for quantiles too.

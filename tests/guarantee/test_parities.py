@@ -10,9 +10,7 @@ from dpsynth.accounting.measures import PURE, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Domain
 from dpsynth.curator import Curator, Terms
-from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.curator.table import PrivateTable
-from dpsynth.errors import BudgetRefused
 from tests.guarantee.small_tables import NEIGHBOURS, TERMS, Notes, Table, excesses
 from tests.guarantee.test_large_and_second import KINDS, UNITS, Drawn, loss, rows_of, watched
 from tests.thinned import thinned
@@ -88,15 +86,6 @@ def test_sets_of_other_columns_or_sizes_are_refused_before_anything_is_charged(c
     assert not notes.entries
 
 
-def test_a_charge_for_each_answer_ends_at_the_budget():
-    curator, notes = curator_on((0, 1), NEIGHBOURS[0], PURE, "laplace")
-    for _ in range(10):
-        curator.parities(COLUMNS, 4, Fraction(10))
-    with pytest.raises(BudgetRefused):
-        curator.parities(COLUMNS, 4, PRICE)
-    assert len(notes.entries) == 10
-
-
 def test_the_question_says_of_which_sets_it_is():
     curator, notes = curator_on((0, 1), NEIGHBOURS[0], *TERMS[0])
     for columns, most in ((COLUMNS, 4), (COLUMNS, 3), (COLUMNS[:3], 3)):
@@ -122,10 +111,3 @@ def test_parities_declared_to_move_like_one_marginal_are_caught(monkeypatch):
     monkeypatch.setattr(Calibration, "parities", lambda self, price, _: self.counts(price))
     assert moved(monkeypatch, NEIGHBOURS[0], TERMS[0], 4, 4) == 5
     assert moved(monkeypatch, NEIGHBOURS[1], TERMS[0], 3, 3) == 2
-
-
-def test_an_answer_without_its_charge_is_caught(monkeypatch):
-    monkeypatch.setattr(PrivacyFilter, "_ask", lambda self, question, event, exact, draw: draw(exact()))
-    curator, notes = curator_on((0, 1), NEIGHBOURS[0], PURE, "laplace")
-    curator.parities(COLUMNS, 4, PRICE)
-    assert not notes.entries

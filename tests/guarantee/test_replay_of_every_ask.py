@@ -18,13 +18,12 @@ from dpsynth.accounting.composition import compose
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Curator, Journal, distances
+from dpsynth.curator import Curator, distances
 from dpsynth.curator.marginals import ExactCounts
 from dpsynth.errors import DpsynthError
 from dpsynth.wings.proof.audit.replay import Transcript, faults
 from tests.guarantee import asking
 from tests.guarantee.asking import Rows, observed
-from tests.guarantee.draws import watched_draws
 
 CELLS = list(product(range(3), range(2), range(4)))
 KINDS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
@@ -149,34 +148,6 @@ def test_estimates_stretched_over_a_marginal_are_caught(tmp_path, monkeypatch):
         distances, "_distance", lambda counts, guess: int(np.abs(counts[..., None] - [0, 0, 0]).sum())
     )
     assert any("sensitivity" in f for f in findings(tmp_path, ADD, ZCDP, "laplace")[0])
-
-
-# Charges come before draws, on disk, for these questions too.
-
-
-def draws_and_charges(monkeypatch, path: Path, measure: str, kind: str) -> list[tuple[int, int]]:
-    """For each draw: draws so far, this one included, and charges on disk."""
-    seen = watched_draws(monkeypatch, lambda: path)
-    observed(table(), ADD, measure, kind, path)
-    return seen
-
-
-@pytest.mark.parametrize(("measure", "kind"), KINDS)
-def test_the_journal_is_never_behind_the_draws_of_any_question(monkeypatch, tmp_path, measure, kind):
-    seen = draws_and_charges(monkeypatch, tmp_path / "journal.jsonl", measure, kind)
-    assert len(seen) == 9
-    assert all(charges == draws for draws, charges in seen)
-
-
-def test_a_dropped_charge_for_noisy_errors_would_be_caught(monkeypatch, tmp_path):
-    sound = Journal._append
-
-    def forgetful(self, *records):
-        sound(self, *(r for r in records if r["kind"] != "charge" or r["question"]["ask"] != "errors"))
-
-    monkeypatch.setattr(Journal, "_append", forgetful)
-    seen = draws_and_charges(monkeypatch, tmp_path / "journal.jsonl", ZCDP, "gaussian")
-    assert any(charges < draws for draws, charges in seen)
 
 
 def test_a_charge_of_the_wrong_size_for_noisy_errors_would_be_caught(monkeypatch, tmp_path):

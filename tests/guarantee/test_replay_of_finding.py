@@ -27,7 +27,6 @@ from dpsynth.errors import DpsynthError
 from dpsynth.testing import load_table
 from dpsynth.wings.proof.audit.replay import Asked, Transcript, faults, gaps, observers
 from tests.examples import cases
-from tests.guarantee.draws import watched_draws
 from tests.thinned import some, thinned
 
 KEY = b"a" * 32
@@ -289,34 +288,6 @@ def test_numbers_beyond_the_cuts_that_end_the_asking_are_caught(tmp_path, monkey
 
     monkeypatch.setattr(seeking, "_balances", strict)
     assert finds(tmp_path, NEAR[0], ZCDP, "gaussian", "out of range")
-
-
-# Charges come before draws, on disk, for these questions too.
-
-
-def draws_and_charges(monkeypatch, path: Path, measure: str, kind: str) -> list[tuple[int, int]]:
-    seen = watched_draws(monkeypatch, lambda: path)
-    observed(base(), NEAR[0], measure, kind, path)
-    return seen
-
-
-@pytest.mark.parametrize(("measure", "kind"), KINDS)
-def test_the_journal_is_never_behind_the_draws_of_any_question(monkeypatch, tmp_path, measure, kind):
-    seen = draws_and_charges(monkeypatch, tmp_path / "journal.jsonl", measure, kind)
-    # The two runs of one question are drawn one after the other; the last three are charged together.
-    assert [charges for _, charges in seen] == [1, 2, 3, 3, 4, 5, 6, 7, 10, 10, 10]
-
-
-@pytest.mark.parametrize("ask", ["counts", "medians", "values"])
-def test_a_dropped_charge_would_be_caught(monkeypatch, tmp_path, ask):
-    sound = Journal._append
-
-    def forgetful(self, *records):
-        sound(self, *(r for r in records if r["kind"] != "charge" or r["question"]["ask"] != ask))
-
-    monkeypatch.setattr(Journal, "_append", forgetful)
-    seen = draws_and_charges(monkeypatch, tmp_path / "journal.jsonl", ZCDP, "laplace")
-    assert seen[-1][1] < 10
 
 
 def test_values_found_without_a_delta_in_the_terms_are_refused_before_anything_is_drawn(

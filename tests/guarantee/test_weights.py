@@ -18,7 +18,6 @@ from dpsynth.columns.category import BooleanCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Compression
 from dpsynth.curator import Curator, Terms, load_rows
-from dpsynth.curator.charging import PrivacyFilter
 from dpsynth.curator.table import MOST_BLOCK
 from dpsynth.errors import BudgetRefused
 from dpsynth.testing import load_table
@@ -242,13 +241,6 @@ def test_weights_rounded_up_are_caught(monkeypatch):
     object.__setattr__(curator._table, "of_each", np.full(3, 2, np.uint8))
     (total,) = drawn_upon(monkeypatch, lambda: curator.weighted().marginals([()], PRICE))
     assert float(total) ** 2 > notes.entries[0].event.l2_squared
-
-
-def test_an_answer_without_its_charge_is_caught(monkeypatch):
-    monkeypatch.setattr(PrivacyFilter, "_ask", lambda self, question, event, exact, draw: draw(exact()))
-    curator, notes = opened([(0,)], NEAR[0], PURE, "laplace")
-    curator.weighted().marginals([PAIR], PRICE)
-    assert not notes.entries
 
 
 def test_a_question_of_weights_that_is_taken_for_one_of_rows_is_caught():
