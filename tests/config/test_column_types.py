@@ -137,19 +137,6 @@ def test_a_table_of_nothing_that_is_read_is_refused():
         spec_of(id={"type": "identifier", "surrogates": True})
 
 
-def test_statistics_and_structure_know_nothing_of_what_is_not_read(load_with):
-    derived = ("  member: {type: boolean}\n", "  older: {type: derived, formula: age + 1}\n")
-    for section in (
-        "publish: {statistics: [{mean: older}]}",
-        "structure: {method: fixed, cliques: [[age, older]]}",
-        "structure: {workload: {targets: [older]}}",
-    ):
-        with pytest.raises(ConfigError) as caught:
-            load_with(section, replace=derived)
-        words = "names 'older', which is not counted: columns of type derived are not read"
-        assert words in str(caught.value)
-
-
 def test_the_persons_column_may_be_an_identifier_without_a_word(load_with):
     person = ("epsilon: 1.0", "epsilon: 1.0, unit: {column: age, max_rows: 2}")
     (warned,) = load_with(replace=person).warnings()

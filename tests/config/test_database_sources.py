@@ -32,33 +32,6 @@ def test_a_url_and_a_query_are_a_source(load_with, url: str) -> None:
     assert table_of(spec).dataset == "visits" and table_of(spec).source == ""
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ({"url": "postgresql://me:hunter2@db/x", "query": "select 1"}, "url_from"),
-        ({"url": "postgresql://me@db/x?password=hunter2", "query": "select 1"}, "url_from"),
-        ({"url": "data/clinic.db", "query": "select 1"}, "must be the URL of a database"),
-        ({"path": "s3://me:hunter2@bucket/x.parquet"}, "Credentials come"),
-        ({"path": "https://bucket/x.parquet?key=hunter2"}, "Credentials come"),
-        ({"path": "simplecache::s3://bucket/x.csv"}, "chain of URLs"),
-        ({"path": "s3://bucket/x"}, "must end in"),
-        ({"url": "sqlite:///a.db"}, "source.query is missing"),
-        ({"url_from": "CLINIC", "query": "DELETE FROM visits"}, "must be one SELECT"),
-        ({"url_from": "CLINIC", "query": "select 1; drop table x"}, "must be one SELECT"),
-        ({"url_from": "no name", "query": "select 1"}, "environment variable"),
-        ({"url_from": "CLINIC", "url": "sqlite:///a.db", "query": "select 1"}, "one source"),
-        ({"path": "a.csv", "query": "select 1"}, "give url or url_from"),
-        ({"path": "a.csv", "url": "sqlite:///a.db", "query": "select 1"}, "one source"),
-        ({"url": "sqlite:///a.db", "query": "select 1", "separator": ";"}, "is for files"),
-        ({"query": "select 1"}, "source.url is missing"),
-    ],
-)
-def test_what_is_no_source_is_refused_without_a_secret(load_with, source, words: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        told(load_with, source)
-    assert words in str(refused.value) and "hunter2" not in str(refused.value)
-
-
 def test_a_file_behind_a_url_is_known_to_the_ledger_by_its_url(load_with) -> None:
     spec = told(load_with, {"path": "s3://bucket/visits.csv.gz"})
     assert spec.source.form.compression == "gz"

@@ -62,53 +62,6 @@ def test_what_is_known_is_not_asked_and_leaves_its_part_to_the_others(load_with)
 
 
 @pytest.mark.parametrize(
-    ("added", "words"),
-    [
-        (
-            "public_marginals: [{columns: [sex]}]",
-            "public_marginals[0] must have one of counts, shares and file",
-        ),
-        (
-            "public_marginals: [{columns: [sex], counts: {F: 1, M: 2}, shares: {F: 1, M: 2}}]",
-            "must have one of",
-        ),
-        (
-            "public_marginals: [{columns: [sex, member], counts: {F: 1, M: 2}}]",
-            "list the cells of several in a file",
-        ),
-        (
-            "public_marginals: [{columns: [sexx], counts: {F: 1, M: 2}}]",
-            "names 'sexx', which is not among columns",
-        ),
-        (
-            "public_marginals: [{columns: [sex], counts: {F: 1, N: 2, M: 1}}]",
-            "names 'N', which is no value of 'sex'",
-        ),
-        ("public_marginals: [{columns: [sex], counts: {F: 1}}]", "says nothing of 'M'; list it, with 0"),
-        ("public_marginals: [{columns: [sex], counts: {F: 0, M: 0}}]", "must have a number above 0"),
-        ("public_marginals: [{columns: [sex], counts: {F: 1.5, M: 2}}]", "must be whole numbers"),
-        ("public_marginals: [{columns: [sex], counts: {F: -1, M: 2}}]", "must be a number of at least 0"),
-        ("public_marginals: [{columns: [sex, sex], shares: {F: 1, M: 2}}]", "repeats 'sex'"),
-        ("public_marginals: [{columns: [sex], file: nowhere.csv}]", "can't be opened: nowhere.csv"),
-        (
-            "public_marginals: [{columns: [sex], counts: {F: 1, M: 2}}, "
-            "{columns: [member], counts: {true: 1, false: 3}}]",
-            "adds up to 4 rows, and public_marginals[0] to 3",
-        ),
-        (
-            "public_marginals: [{columns: [sex], counts: {F: 1, M: 2}}, "
-            "{columns: [sex], shares: {F: 1, M: 1}}]",
-            "contradicts public_marginals[0]",
-        ),
-    ],
-)
-def test_what_cannot_be_known_is_refused(load_with, added, words):
-    with pytest.raises(ConfigError) as refused:
-        load_with(added + "\n")
-    assert words in str(refused.value)
-
-
-@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", "must have the columns sex and one more, count or share"),

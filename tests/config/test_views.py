@@ -18,13 +18,6 @@ def test_too_many_levels_are_refused(load_with):
         load_with(added)
 
 
-def test_tables_of_values_to_be_found_are_refused(load_with):
-    added = "publish:\n  statistics: [{crosstab: [city, sex]}]\n  suppress_below: 5"
-    column = ("  member: {type: boolean}", "  member: {type: boolean}\n  city: {type: category, open: true}")
-    with pytest.raises(ConfigError, match="those of 'city' are to be found"):
-        load_with(added, replace=column)
-
-
 def test_a_base_alone_rounds_to_the_nearest(load_with):
     spec = load_with(PUBLISH + "  rounding: 5\n  suppress_below: 10")
     assert (spec.publish.rounding.base, spec.publish.rounding.method) == (5, "nearest")
