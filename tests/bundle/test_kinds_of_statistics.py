@@ -13,13 +13,13 @@ from dpsynth.columns.column import Column, domain_of
 from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.statistic_kinds import KINDS, Crosstab
-from dpsynth.config import from_mapping
 from dpsynth.config.document import parse_yaml
 from dpsynth.model import LeastSquares
 from dpsynth.statistics.computations import COMPUTATIONS, cramers_v
 from dpsynth.statistics.estimates import HOLDS, NOISE_ONLY, NONE
 from dpsynth.statistics.sources import Sources
 from tests.examples import cases
+from tests.specs import spec_of
 from tests.thinned import some
 
 DOCS = Path(__file__).parents[2] / "docs" / "statistics.md"
@@ -46,22 +46,14 @@ ASKED = {
 
 
 def request(statistic: dict):
-    spec = from_mapping(
-        {
-            "release": "r",
-            "source": {"path": "x.csv"},
-            "privacy": {"epsilon": 1},
-            "columns": {
-                "age": {"type": "integer", "min": 20, "max": 30},
-                "pay": {"type": "number", "bins": [0, 10, 30, 90, 100], "decimals": 1, "missing": False},
-                "sex": {"type": "category", "values": ["F", "M"], "missing": False},
-                "well": {"type": "boolean", "missing": False},
-                "site": {"type": "category", "values": ["A", "B", "C"], "missing": False},
-            },
-            "publish": {"statistics": [statistic]},
-        }
-    )
-    return spec.publish.statistics[0]
+    columns = {
+        "age": {"type": "integer", "min": 20, "max": 30},
+        "pay": {"type": "number", "bins": [0, 10, 30, 90, 100], "decimals": 1, "missing": False},
+        "sex": {"type": "category", "values": ["F", "M"], "missing": False},
+        "well": {"type": "boolean", "missing": False},
+        "site": {"type": "category", "values": ["A", "B", "C"], "missing": False},
+    }
+    return spec_of(columns, publish={"statistics": [statistic]}).publish.statistics[0]
 
 
 class Table:
@@ -128,15 +120,7 @@ def test_the_example_in_the_docs_asks_for_each_kind():
     columns = dict.fromkeys(("age", "cost", "visits"), numbers)
     columns |= {"sex": {"type": "category", "values": ["F", "M"]}, "insured": {"type": "boolean"}}
     columns["site"] = {"type": "category", "values": ["A", "B"]}
-    spec = from_mapping(
-        {
-            "release": "r",
-            "source": {"path": "x.csv"},
-            "privacy": {"epsilon": 1},
-            "columns": columns,
-            **parse_yaml(written[1], "docs").values,
-        }
-    )
+    spec = spec_of(columns, **parse_yaml(written[1], "docs").values)
     assert {statistic.kind for statistic in spec.publish.statistics} == set(KINDS)
 
 

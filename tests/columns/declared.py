@@ -7,25 +7,16 @@ from decimal import Decimal
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
+from tests.specs import spec_of
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
 
 
-def config(**columns):
-    """A config of some columns, and little else."""
-    return {
-        "release": "r",
-        "source": {"path": "t.csv"},
-        "privacy": {"epsilon": Decimal(1)},
-        "columns": columns,
-    }
-
-
 def column(**declared):
     """The domain's column that a declaration makes."""
-    return compiled(from_mapping(config(x=declared))).columns[0]
+    return compiled(spec_of({"x": declared})).columns[0]
 
 
 def declared(declaration):

@@ -11,10 +11,11 @@ from dpsynth.columns.finished_table import Reading
 from dpsynth.columns.layout import DrawnRows, Layout
 from dpsynth.columns.moment_parts import Parted, parts_of
 from dpsynth.columns.public_schema import public_schema, published_layout
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from tests.columns.declared import config, dates, datetimes
+from tests.columns.declared import dates, datetimes
 from tests.examples import examples
+from tests.specs import spec_of
 
 QUICK = examples(150)
 YEAR = {"type": "datetime", "min": "2015-01-01", "max": "2015-12-31", "format": "%Y-%m-%d %H:%M"}
@@ -22,7 +23,7 @@ HOURS = YEAR | {"parts": ["hour", "weekday"]}
 
 
 def layout(**declared):
-    return compiled(from_mapping(config(seen=declared))).layout
+    return compiled(spec_of({"seen": declared})).layout
 
 
 def drawn(whole, rng, rows=300):
@@ -177,7 +178,7 @@ def test_the_unit_that_is_left_out_is_the_finest_that_holds_all_parts(parts, yea
 
 def test_a_name_that_a_part_has_is_refused():
     with pytest.raises(ConfigError, match="hour"):
-        from_mapping(config(**{"seen": HOURS, "hour(seen)": {"type": "integer", "min": 0, "max": 5}}))
+        spec_of({"seen": HOURS, "hour(seen)": {"type": "integer", "min": 0, "max": 5}})
 
 
 @given(datetimes() | dates())

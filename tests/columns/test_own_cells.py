@@ -7,18 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.columns.bins import round_starts
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from tests.examples import examples
+from tests.specs import spec_of
+
+PRIVACY = {"epsilon": 1, "delta": 1e-6}
+Y = {"type": "category", "values": ["a", "b"]}
 
 
-def spec_of(x, **more):
-    columns = {"x": x, "y": {"type": "category", "values": ["a", "b"]}}
-    privacy = {"epsilon": 1, "delta": 1e-6}
-    return from_mapping({"source": {"path": "t.csv"}, "privacy": privacy, "columns": columns, **more})
+def worked_out(x, **more):
+    return compiled(spec_of({"x": x, "y": Y}, privacy=PRIVACY, **more))
 
 
 def labels(x, **more):
-    return compiled(spec_of(x, **more)).columns[0].codec.labels
+    return worked_out(x, **more).columns[0].codec.labels
 
 
 HOURS = {"type": "integer", "min": 0, "max": 99}
@@ -29,9 +31,9 @@ YEARS = {"type": "number", "min": 17, "max": 90, "decimals": 0}
 
 @pytest.mark.parametrize("declared", [HOURS, PAY, SCORE, YEARS])
 def test_no_question_depends_on_a_number_of_bins(declared):
-    plain = compiled(spec_of(declared)).fingerprint
+    plain = worked_out(declared).fingerprint
     for bins in (5, 8, 32, 64):
-        assert compiled(spec_of({**declared, "bins": bins})).fingerprint == plain
+        assert worked_out({**declared, "bins": bins}).fingerprint == plain
 
 
 @pytest.mark.parametrize(
@@ -75,19 +77,7 @@ def test_listed_edges_many_bins_and_edges_to_be_found_bind(declared, number):
     ],
 )
 def test_bins_bind_where_something_is_asked_or_known_about_them(more):
-    columns = {
-        "x": {**HOURS, "bins": 2},
-        "y": {"type": "category", "values": ["a", "b"]},
-        "y2": HOURS,
-    }
-    spec = from_mapping(
-        {
-            "source": {"path": "t.csv"},
-            "privacy": {"epsilon": 1, "delta": 1e-6},
-            "columns": columns,
-            **more,
-        }
-    )
+    spec = spec_of({"x": {**HOURS, "bins": 2}, "y": Y, "y2": HOURS}, privacy=PRIVACY, **more)
     assert compiled(spec).columns[0].codec.labels == ("0 to 49", "50 to 99")
 
 

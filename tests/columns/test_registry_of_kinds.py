@@ -24,10 +24,11 @@ from dpsynth.columns.kinds import KINDS
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.public_schema import public_schema
 from dpsynth.columns.text import TextCodec
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.config.document import parse_yaml
 from dpsynth.wings.owner.starter.sketch import Sketch, fitted
 from tests.columns.declared import STRATEGIES
+from tests.specs import spec_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")
@@ -39,16 +40,8 @@ NOT_READ = {"identifier", "derived"}
 
 def layout_of(columns):
     """The layout of a configuration of some columns."""
-    return compiled(
-        from_mapping(
-            {
-                "release": "r",
-                "source": {"path": "t.csv"},
-                "privacy": {"epsilon": 1, "delta": 1e-9},
-                "columns": columns | {"anything": {"type": "boolean"}},
-            }
-        )
-    ).layout
+    privacy = {"epsilon": 1, "delta": 1e-9}
+    return compiled(spec_of(columns | {"anything": {"type": "boolean"}}, privacy=privacy)).layout
 
 
 LAYOUTS = [(block, layout_of(block)) for block in BLOCKS]

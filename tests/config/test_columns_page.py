@@ -13,9 +13,10 @@ import pytest
 from dpsynth.columns.column import Column
 from dpsynth.columns.kinds import KINDS
 from dpsynth.columns.moment_formats import CODES
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError
+from tests.specs import spec_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")
@@ -24,16 +25,7 @@ BLOCKS = [parse_yaml(text, "columns.md").values for text in re.findall(r"```yaml
 
 def layout_of(columns):
     anything = {"anything": {"type": "boolean"}}
-    return compiled(
-        from_mapping(
-            {
-                "release": "r",
-                "source": {"path": "t.csv"},
-                "privacy": {"epsilon": 1},
-                "columns": columns | anything,
-            }
-        )
-    ).layout
+    return compiled(spec_of(columns | anything)).layout
 
 
 @pytest.mark.parametrize("columns", BLOCKS, ids=lambda block: next(iter(block)))

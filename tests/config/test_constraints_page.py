@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from dpsynth.columns.rules import drawing, enforcement_of
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.config.document import parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.pipeline.forecast import forecast
+from tests.specs import spec_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "constraints.md").read_text(encoding="utf-8")
@@ -37,19 +38,12 @@ OTHERS = {
 }  # fmt: skip
 
 
-def spec_of(*rules, columns=EXAMPLE["columns"]):
-    return from_mapping(
-        {
-            "source": {"path": "t.csv"},
-            "privacy": {"epsilon": 1, "delta": 1e-9},
-            "columns": columns,
-            "constraints": list(rules),
-        }
-    )
+def ruled(*rules, columns=EXAMPLE["columns"]):
+    return spec_of(columns, rules, privacy={"epsilon": 1, "delta": 1e-9})
 
 
 def test_the_example_is_kept_as_the_page_says(tmp_path):
-    spec = spec_of(*EXAMPLE["constraints"])
+    spec = ruled(*EXAMPLE["constraints"])
     told = [
         f"  {way.rule}: {way.kept}." for way in enforcement_of(compiled(spec).rules, compiled(spec).layout)
     ]
@@ -68,7 +62,7 @@ def test_what_the_page_shows_refused_is_refused_in_these_words(added):
     }  # fmt: skip
     (rule,) = (rule for words, rule in rules.items() if words in added)
     with pytest.raises(ConfigError) as caught:
-        spec_of(rule, *EXAMPLE["constraints"])
+        ruled(rule, *EXAMPLE["constraints"])
     assert str(caught.value).endswith(added)
 
 
@@ -83,7 +77,7 @@ TABLE = [
 @pytest.mark.parametrize("rule", TABLE)
 def test_every_kind_of_rule_is_one(rule):
     assert len(TABLE) > 12
-    spec_of(rule, columns=EXAMPLE["columns"] | OTHERS)
+    ruled(rule, columns=EXAMPLE["columns"] | OTHERS)
 
 
 def test_the_page_has_the_numbers_of_rounds():

@@ -17,13 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.config.files import FileForm
 from dpsynth.curator import MemoryTable, as_texts, read_batches
 from dpsynth.curator.rows import memory_table as module
 from dpsynth.errors import SourceError
 from dpsynth.testing import load_table
 from tests.examples import examples
+from tests.specs import spec_of
 
 CANARY = "canary-4711"
 
@@ -60,8 +61,7 @@ def of(cells: Iterable[object]) -> list[str | None]:
 
 def codes(cells: list[str | None], declared: dict[str, object]) -> list[int]:
     """The codes of cells as a release loads them."""
-    config = {"source": {"path": "t.csv"}, "privacy": {"epsilon": 1}, "columns": {"x": declared}}
-    columns = compiled(from_mapping(config)).columns
+    columns = compiled(spec_of({"x": declared})).columns
     batch = {"x": pa.array(cells, pa.string())}
     return load_table([batch], columns, Neighbours("add_remove"), b"k" * 32).codes["x"].tolist()
 

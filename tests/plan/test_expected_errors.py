@@ -17,7 +17,7 @@ import pytest
 import dpsynth
 from dpsynth.cli.plan_command import describe
 from dpsynth.columns.domain import rare_when_ordered
-from dpsynth.config import compiled, from_mapping, load
+from dpsynth.config import compiled, load
 from dpsynth.curator.samplers import add_gaussian
 from dpsynth.pipeline.forecast import forecast
 from dpsynth.plan.expected_errors import (
@@ -31,6 +31,7 @@ from dpsynth.plan.expected_errors import (
 )
 from dpsynth.plan.plan import make_plan
 from dpsynth.strategy import strategy_of
+from tests.specs import spec_of
 
 PAGES = Path(__file__).parents[2]
 ADULT = PAGES / "configs" / "adult.yaml"
@@ -51,13 +52,7 @@ def errors_of(spec):
 def many_columns(count, epsilon="1"):
     """A config of so many columns of 33 cells each."""
     declared = {f"c{i:02}": {"type": "number", "min": 0, "max": 100, "bins": 32} for i in range(count)}
-    return from_mapping(
-        {
-            "source": {"path": "t.csv"},
-            "privacy": {"epsilon": Decimal(epsilon), "delta": Decimal("1e-9")},
-            "columns": declared,
-        }
-    )
+    return spec_of(declared, privacy={"epsilon": Decimal(epsilon), "delta": Decimal("1e-9")})
 
 
 def test_the_share_that_noise_moves_is_that_of_drawn_noise():
@@ -101,13 +96,8 @@ def test_values_that_would_be_merged_count_for_no_cell_of_a_pair():
 def wide(**keys):
     """A config of one column of numbers."""
     column = {"type": "number", "min": 0, "max": 100, "decimals": 1, **keys}
-    return from_mapping(
-        {
-            "source": {"path": "t.csv"},
-            "privacy": {"epsilon": Decimal(1), "delta": Decimal("1e-9")},
-            "columns": {"pay": column, "sex": {"type": "category", "values": ["F", "M"]}},
-        }
-    )
+    columns = {"pay": column, "sex": {"type": "category", "values": ["F", "M"]}}
+    return spec_of(columns, privacy={"epsilon": Decimal(1), "delta": Decimal("1e-9")})
 
 
 def test_the_epsilon_that_would_do_does_and_the_next_lower_one_does_not():

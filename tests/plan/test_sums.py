@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.accounting.calibration import Calibration, noise_named
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.plan.questions import (
     BinnedNumbers,
@@ -20,6 +20,7 @@ from dpsynth.plan.questions import (
     without_noise,
 )
 from dpsynth.strategy import strategy_of
+from tests.specs import spec_of
 
 COLUMNS = {
     "cost": {"type": "number", "bins": [0, 10, 50, 100, 500, 5000], "decimals": 2},
@@ -36,16 +37,8 @@ PRIVACY = {
 
 
 def plan_of(*statistics, privacy=None, method="mst") -> Plan:
-    spec = from_mapping(
-        {
-            "release": "r",
-            "source": {"path": "x.csv"},
-            "privacy": privacy or PRIVACY["pure"],
-            "columns": COLUMNS,
-            "structure": {"method": method},
-            "publish": {"statistics": list(statistics)},
-        }
-    )
+    sections = {"structure": {"method": method}, "publish": {"statistics": list(statistics)}}
+    spec = spec_of(COLUMNS, privacy=privacy or PRIVACY["pure"], **sections)
     return make_plan(compiled(spec), strategy_of(method, ()))
 
 
@@ -93,8 +86,7 @@ def test_a_split_without_sums_measures_none_and_one_with_sums_pays_as_said():
 
 def test_a_spec_with_other_means_has_another_fingerprint_and_one_without_the_one_that_it_had():
     def fingerprint(*statistics):
-        base = {"release": "r", "source": {"path": "x.csv"}, "privacy": {"epsilon": 1}, "columns": COLUMNS}
-        return compiled(from_mapping({**base, "publish": {"statistics": list(statistics)}})).fingerprint
+        return compiled(spec_of(COLUMNS, publish={"statistics": list(statistics)})).fingerprint
 
     assert fingerprint() == fingerprint({"mean": "seen"})
     assert fingerprint() != fingerprint({"mean": "cost"})

@@ -10,19 +10,17 @@ import pyarrow as pa
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.measurement import ExactTotal, Measurement, OwnAnswer
-from dpsynth.config import from_mapping
 from dpsynth.config.compiled import CompiledSpec, compiled
 from dpsynth.pipeline.inputs import inputs_of
 from dpsynth.statistics.single_columns import DataWarning, warnings_of
+from tests.specs import spec_of
 
 Declared = Mapping[str, object]
 
 
 @cache
 def _compiled(columns: str, privacy: str) -> tuple[CompiledSpec, Mapping[str, float], str]:
-    spec = from_mapping(
-        {"source": {"path": "t.csv"}, "privacy": json.loads(privacy), "columns": json.loads(columns)}
-    )
+    spec = spec_of(json.loads(columns), privacy=json.loads(privacy))
     plan = inputs_of(spec).plan
     (step,) = (step for step in plan.steps if step.step == "one_way")
     scales = {name: step.scale_of.get(name, step.scale) for name in ("(total)", *spec.columns)}

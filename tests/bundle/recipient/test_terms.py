@@ -8,9 +8,10 @@ import pytest
 import dpsynth
 from dpsynth.bundle.recipient.verification import verified
 from dpsynth.cli.recipient_commands import query, sample
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from tests.bundle.recipient.conftest import COLUMNS, released
+from tests.specs import spec_of
 
 TERMS = "Not for <b>decisions</b> on persons; ask té@example.org."
 
@@ -34,16 +35,8 @@ def test_terms_stand_in_every_place_where_somebody_reads_first(tmp_path, capsys)
 
 
 def test_terms_are_a_line_of_text_and_part_of_what_is_released():
-    def config(**publish: object) -> dict[str, object]:
-        return {
-            "source": {"path": "people.csv"},
-            "privacy": {"epsilon": 1},
-            "columns": COLUMNS,
-            "publish": publish,
-        }
-
     with pytest.raises(ConfigError, match=r"publish\.terms"):
-        from_mapping(config(terms="two\nlines"))
-    without, with_terms = (compiled(from_mapping(config(**p))) for p in ({}, {"terms": TERMS}))
+        spec_of(COLUMNS, publish={"terms": "two\nlines"})
+    without, with_terms = (compiled(spec_of(COLUMNS, publish=p)) for p in ({}, {"terms": TERMS}))
     assert without.fingerprint == with_terms.fingerprint
     assert without.whole_fingerprint != with_terms.whole_fingerprint

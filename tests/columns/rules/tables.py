@@ -3,13 +3,6 @@
 import numpy as np
 
 from dpsynth.columns.rules import Checks, Drawing, Tied, rules_of
-from dpsynth.config import from_mapping
-
-BASE = {"source": {"path": "t.csv"}, "privacy": {"epsilon": 1}}
-
-
-def spec_of(columns, rules=()):
-    return from_mapping({**BASE, "columns": columns, "constraints": list(rules)})
 
 
 def any_codes(layout, rng):

@@ -14,8 +14,9 @@ from dpsynth.columns.rules.grids import NONE, OBEYED, VIOLATED
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from tests.columns.rules import independent as plain
-from tests.columns.rules.tables import any_codes, any_marginal, checks_of, obeying, spec_of, texts_of
+from tests.columns.rules.tables import any_codes, any_marginal, checks_of, obeying, texts_of
 from tests.examples import examples
+from tests.specs import spec_of
 from tests.thinned import some
 
 SOME = examples(30, suppress_health_check=list(HealthCheck))

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from tests.columns.rules.tables import spec_of
+from tests.specs import spec_of
 
 COLUMNS = {
     "age": {"type": "integer", "min": 0, "max": 110},
@@ -131,17 +131,8 @@ def test_tied_columns_are_measured_together():
 
     spec = spec_of(COLUMNS, ["num <-> education", "age < 3"])
     assert wanted_pairs(compiled(spec)) == (("education", "num"),)
-    both = from_mapping({**_base(spec), "publish": {"statistics": [{"crosstab": ["age", "num"]}]}})
+    both = spec_of(COLUMNS, spec.constraints, publish={"statistics": [{"crosstab": ["age", "num"]}]})
     assert wanted_pairs(compiled(both)) == (("education", "num"), ("age", "num"))
-
-
-def _base(spec):
-    return {
-        "source": {"path": "t.csv"},
-        "privacy": {"epsilon": 1},
-        "columns": COLUMNS,
-        "constraints": list(spec.constraints),
-    }
 
 
 def test_many_rules_are_obeyed_by_a_row_that_is_found_soon():

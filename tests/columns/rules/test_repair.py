@@ -7,7 +7,8 @@ from dpsynth.columns.rules import Drawing, Tied, drawing, repair, rules_of
 from dpsynth.columns.rules.drawing import Finer
 from dpsynth.columns.rules.grids import Obedience, broken_in
 from dpsynth.config import compiled
-from tests.columns.rules.tables import any_codes, any_marginal, spec_of
+from tests.columns.rules.tables import any_codes, any_marginal
+from tests.specs import spec_of
 from tests.thinned import some
 
 ROWS = 4000

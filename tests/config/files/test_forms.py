@@ -15,13 +15,13 @@ from pyarrow import csv, parquet
 import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.kinds import layout_of
-from dpsynth.config import from_mapping
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import COMPRESSIONS
 from dpsynth.curator import check_source, read_batches
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.testing import load_table
 from tests.config.files.workbooks import parts_of, write_parts, write_workbook
+from tests.specs import spec_of
 from tests.thinned import some
 
 CANARY = "K4N4RY"
@@ -57,11 +57,7 @@ def typed() -> pa.Table:
 
 def codes(path, form, columns=COLUMNS) -> dict[str, list[int]]:
     """Codes of the filled rows; a row without any cell is no row in some forms."""
-    found = layout_of(
-        from_mapping(
-            {"release": "r", "source": {"path": "t.csv"}, "privacy": {"epsilon": 1}, "columns": columns}
-        ).columns  # type: ignore[dict-item]
-    ).columns
+    found = layout_of(spec_of(columns).columns).columns
     table = load_table(
         read_batches(path, list(columns), form, keep_broken=True), found, Neighbours("add_remove"), b"k" * 32
     )
@@ -315,9 +311,7 @@ SOURCES = [
 
 
 def declared(source):
-    return from_mapping(
-        {"release": "r", "source": source, "privacy": {"epsilon": 1}, "columns": ACCENTS}
-    ).source
+    return spec_of(ACCENTS, source=source).source
 
 
 @pytest.mark.parametrize(("source", "form"), SOURCES)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.calibration import mean_absolute_error
 from dpsynth.columns.column import domain_of
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.plan.plan import make_plan
 from dpsynth.strategy import strategy_of
 from dpsynth.strategy.discovery import contribution_bound, noise_per_row
+from tests.specs import spec_of
 from tests.thinned import some, thinned
 
 RANDHIE = np.repeat([1, 2, 3, 4, 5], [269, 246, 3743, 70, 1584])
@@ -109,14 +110,9 @@ def test_the_noise_per_row_is_what_the_plan_foretells_and_does_not_depend_on_the
     for at_most in (10, 20, 40):
         unit = {"column": "who", "max_rows": "private", "at_most": at_most}
         delta = {"delta": 1e-6} if noise == "gaussian" else {}
-        spec = from_mapping(
-            {
-                "source": {"path": "a.csv"},
-                "privacy": {"epsilon": 1, "noise": noise, "unit": unit, **delta},
-                "columns": {n: {"type": "integer", "min": 0, "max": 9, "missing": False} for n in "abcd"},
-                "structure": {"method": method},
-            }
-        )
+        privacy = {"epsilon": 1, "noise": noise, "unit": unit, **delta}
+        columns = {n: {"type": "integer", "min": 0, "max": 9, "missing": False} for n in "abcd"}
+        spec = spec_of(columns, privacy=privacy, structure={"method": method})
         plan = make_plan(compiled(spec), strategy_of(method, ()))
         found.append(noise_per_row(plan, domain_of(compiled(spec).columns)))
         steps = {step.step: step for step in plan.steps}

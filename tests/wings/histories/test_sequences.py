@@ -6,7 +6,7 @@ import pytest
 
 from dpsynth.config import compiled
 from dpsynth.wings.histories.sequences import UnitRows
-from tests.columns.rules.tables import spec_of
+from tests.specs import spec_of
 
 COLUMNS = {c: {"type": "integer", "min": 0, "max": 9} for c in ("day", "born", "grade")}
 UNIT = np.repeat(np.arange(4), [3, 1, 4, 2])

@@ -14,7 +14,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.public_schema import public_schema, published_layout
 from dpsynth.columns.statistic_kinds import request_of
-from dpsynth.config import compiled, from_mapping
+from dpsynth.config import compiled
 from dpsynth.config.files import FileForm
 from dpsynth.errors import SourceError
 from dpsynth.wings.owner.assess.comparison import (
@@ -35,6 +35,7 @@ from dpsynth.wings.owner.assess.models import prediction, propensity, regression
 from dpsynth.wings.owner.assess.owned_bundle import CodedTable, OwnedBundle, private_table, synthetic_table
 from tests.release.place import furnished, people, release
 from tests.release.test_every_type import COLUMNS as EVERY_TYPE
+from tests.specs import spec_of
 
 HOSTILE = "</td><script>alert(1)</script>"
 COLUMNS = (
@@ -254,9 +255,7 @@ def test_raw_figures_are_those_of_numpy_and_missing_cells_are_left_out() -> None
 
 
 def test_columns_of_every_type_are_made_again_from_the_public_schema() -> None:
-    spec = from_mapping(
-        {"source": {"path": "t.csv"}, "privacy": {"epsilon": 1, "delta": 1e-6}, "columns": EVERY_TYPE}
-    )
+    spec = spec_of(EVERY_TYPE, privacy={"epsilon": 1, "delta": 1e-6})
     layout = compiled(spec).layout
     described = json.loads(json.dumps(public_schema(layout)), parse_float=Decimal)
     assert published_layout(described).columns == layout.columns

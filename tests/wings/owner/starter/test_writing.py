@@ -13,6 +13,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.wings.owner.starter import Draft, Sketch, guessed, starter_text, writing
 from dpsynth.wings.owner.starter.sketch import Profile, Unit, fitted
 from tests.examples import examples
+from tests.specs import spec_of
 from tests.wings.owner.starter.reviewing import loaded, taken_over, to_review, without_list
 
 ANY_TEXT = st.text(st.characters(), max_size=12)
@@ -122,8 +123,7 @@ def test_the_list_is_refused_before_anything_else_is_said():
 
 
 def test_the_examples_in_a_starter_are_declarations():
-    values = {"source": {"path": "t.csv"}, "privacy": {"epsilon": 1}, "columns": writing.EXAMPLES}
-    spec = from_mapping(values)
+    spec = spec_of(writing.EXAMPLES)
     text = text_of(Sketch("x", {"type": None}))
     for name in spec.columns:
         assert f"  #   {name}: {{type: {spec.columns[name].type}" in text
