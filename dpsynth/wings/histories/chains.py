@@ -8,6 +8,9 @@ between them, so what lasts for many rows, such as a trait that no column holds,
 The column that rows are ordered by is drawn first for all rows of a unit, backwards from the number of rows
 that are still to come, so its values never fall. Then each row follows from the one before.
 
+A column of groups follows its groups in the row before, and its value there too: a leaf of the model has the
+likelihood of each value in the row before, given the groups of a row.
+
 Steps that a column never takes, as it never changes or never falls, are zeros of the model.
 
 Invariant: post-processing of answers. The place for "no row" stands in all columns of the row before, or in
@@ -32,6 +35,7 @@ from dpsynth.model.denoising import Denoised, denoised, denoised_answers, indepe
 from dpsynth.model.estimation import FitOptions, estimate
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array
+from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
 from dpsynth.model.raking import raked_counts
 from dpsynth.model.rounding import Codes, permuted
@@ -42,13 +46,13 @@ from dpsynth.pipeline.measuring import Measured
 from dpsynth.wings.histories.sequences import UnitRows
 
 MODEL, STEPS = CHAIN_FILES
-FORMAT = "dpsynth chain 1"
+FORMAT = "dpsynth chain 2"
 _KEYS = {"format", "order", "place", "most", "links", "values", "constant", "rising"}
 _MOST = 10_000
 _MOST_CELLS = 1 << 15
 """Cells of the model of two rows, beyond which no more columns are held together."""
 _LEAST = 1e-9
-_LITTLE = 1e-3
+_LITTLE, _SOME = 1e-3, 1e-2
 _TURNS = 20
 _EXACT = 30.0
 _TOLERANCE, _LEAST_PATH = 0.03, 1e4
@@ -108,7 +112,7 @@ class Chain:
 
         The rows of a unit stand together and in their order. The last unit has what is left of the rows.
         """
-        before = {*self.links.values()}
+        before = {*self.links.values(), *map(_value_before, self.values)}
         own = [c for c in self.model.tree.domain.columns if c not in before]
         lengths = -np.sort(-self._lengths_of(rows, rng))
         numbers = permuted(len(lengths), rng)
@@ -117,6 +121,7 @@ class Chain:
         for turn in range(int(lengths.max(initial=0))):
             going = int((lengths > turn).sum())
             given = {link: earlier[c][:going] for c, link in self.links.items()}
+            given |= {_value_before(c): earlier[c][:going] for c in self.values}
             given[self.place] = self._next(earlier[self.place][:going], lengths[:going] - turn - 1, rng)
             found = self._sampled(given, going, rng)
             for column in self.values:
@@ -345,7 +350,7 @@ def chained(
     counts: list[Observation] = [_counts((c,), singles[c], _EXACT) for c in own.columns]
     ways: dict[str, Array] = {}
     ends: dict[str, Array] = {}
-    values: dict[str, Array] = {}
+    by_value: dict[str, Array] = {}
     first = float(units.sum() / (np.arange(1, len(units) + 1) @ units))
     for c in steps.constant:
         ends[c] = np.append(singles[c] * (1 - first), singles[c].sum() * first)
@@ -356,8 +361,7 @@ def chained(
         if c in names and len(likely) == expansion.domain.sizes[c]:
             closed = steps.closed(c, *held[c]) if c in held else False
             likely = np.where(closed, 0.0, _with_a_little(likely))
-            by_value = _drawn_to(likely.T, rows.marginal((c,)), units, ahead=False)
-            values[c] = _within(by_value, groups[c])
+            by_value[c] = _drawn_to(likely.T, rows.marginal((c,)), units, ahead=False)
             likely = _in_groups(likely, groups[c])
         shares = np.where(zeros.get((c, link), False), 0.0, _with_a_little(likely)).T
         ways[c] = _drawn_to(shares, singles[c], units, ahead=c == order)
@@ -387,14 +391,23 @@ def chained(
     options = FitOptions(tolerance=_TOLERANCE, least_path=_LEAST_PATH)
     fit = estimate(domain, counts, options, total=rows.total * _SCALE, zeros=zeros)
     whole = replace(expansion, domain=Domain({**domain.sizes, **expansion.domain.sizes}))
-    before_of = {names.get(c, c): row_before(c) for c in own.columns}
     # Groups are spread over their values by numbers of rows.
     of_groups = replace(
         fit.model, beliefs=tuple(b / _SCALE for b in fit.model.beliefs), total=fit.model.total / _SCALE
     )
-    model, place = whole.model(of_groups), names.get(order, order)
+    leaves = {c: (names[c], _told(own, rows.marginal((c,)), groups[c])) for c, own in by_value.items()}
+    model, place = _with_leaves(whole.model(of_groups), leaves), names.get(order, order)
+    values = {c: _within(own, groups[c]) for c, own in by_value.items()}
     return Chain(
-        model, before_of, order, place, units, ways[order], values, tuple(steps.constant), tuple(steps.rising)
+        model,
+        {names.get(c, c): row_before(c) for c in own.columns},
+        order,
+        place,
+        units,
+        ways[order],
+        values,
+        tuple(steps.constant),
+        tuple(steps.rising),
     )
 
 
@@ -472,6 +485,49 @@ def _within(counts: Array, groups: NDArray[np.integer]) -> Array:
     return np.asarray(np.divide(counts, whole[:, groups], where=whole[:, groups] > 0, out=even + 0 * counts))
 
 
+def _told(counts: Array, rows: Array, groups: NDArray[np.integer]) -> Array:
+    """The likelihood of each value in the row before, given the group of a row, float64[groups, values + 2].
+
+    It is that of the value beside that of its group, up to a factor of each value. The last place but one is
+    no row, and the last has what is left to 1.
+
+    Args:
+        counts: float64[values + 1, values], the weight of each value after each value.
+        rows: float64[values], the rows of each value.
+    """
+    number, shares = int(groups.max()) + 1, _by_line(counts)
+    whose, by_value = np.append(groups, number), np.zeros((len(shares), number))
+    np.add.at(by_value.T, groups, shares.T)
+    by_group = np.zeros((number + 1, number))
+    np.add.at(by_group, whose, by_value * np.append(rows + _LEAST, 1.0)[:, None])
+    ratio = (by_value + _SOME) / (_by_line(by_group)[whose] + _SOME)
+    likely = ratio.T / float(ratio.sum(axis=0).max())
+    return np.column_stack([likely, np.maximum(1.0 - likely.sum(axis=1), 0.0)])
+
+
+def _with_leaves(model: MarkovRandomField, leaves: Mapping[str, tuple[str, Array]]) -> MarkovRandomField:
+    """The model with a column for the value of the row before of some columns, by the groups of the row.
+
+    Args:
+        leaves: the name of the column's groups, and the likelihood of each value given the group.
+    """
+    tree, beliefs, sizes = model.tree, list(model.beliefs), dict(model.tree.domain.sizes)
+    cliques, edges = list(tree.cliques), list(tree.edges)
+    for column, (of_groups, likely) in leaves.items():
+        home, sizes[_value_before(column)] = tree.home((of_groups,)), likely.shape[1]
+        assert home is not None
+        edges.append(Edge(len(cliques), home, (of_groups,)))
+        cliques.append((of_groups, _value_before(column)))
+        beliefs.append(model.marginal((of_groups,))[:, None] * likely)
+    whole = JunctionTree(Domain(sizes), tuple(cliques), tuple(edges))
+    return MarkovRandomField(whole, tuple(beliefs), model.total)
+
+
+def _value_before(column: str) -> str:
+    """The name of the column with the value of the row before, of a column that stands in groups."""
+    return f"{column} (value before)"
+
+
 def _before(counts: Array, ends: Sequence[Array]) -> Array:
     """Counts of the rows before, with each column's own: like those of rows that don't end a unit.
 
@@ -512,7 +568,10 @@ def load_chain(folder: Path) -> Chain:
         )
         require(sound and place in links and isinstance(found["order"], str), "its links are not of columns")
         require(isinstance(most, int) and 0 < most <= _MOST, "its units have no number of rows")
-        require(isinstance(values, list) and all(v in sizes for v in values), "its values are not of columns")
+        told = isinstance(values, list) and all(
+            isinstance(v, str) and v in sizes and sizes.get(_value_before(v)) == sizes[v] + 2 for v in values
+        )
+        require(told, "its values are not of columns")
         shapes = [(most,), *((sizes[c] + 1, sizes[c]) for c in (place, *values))]
         named = ["lengths", "ways", *(f"values_{i}" for i in range(len(values)))]
         members = [Member(name, shape, "<f8") for name, shape in zip(named, shapes, strict=True)]

@@ -112,6 +112,17 @@ def test_values_in_groups_stay_where_the_answers_tell_that_they_do():
     assert 0.9 < np.mean(found["state"][1:][same] == found["state"][:-1][same]) < 0.96
 
 
+def test_the_group_that_comes_next_follows_from_the_value_before_within_its_group():
+    unit, _ = histories()
+    # 0, 1, 2, 0, ...: of the group of 0 and 1, 0 stays and 1 leaves.
+    place = np.arange(len(unit)) - np.flatnonzero(np.diff(unit, prepend=-1))[unit]
+    state = (np.random.default_rng(7).integers(0, 3, unit.max() + 1)[unit] + place) % 3
+    chain, _, _ = fitted(groups={"state": np.array([0, 0, 1])}, codes={"state": state})
+    found, units = chain.drawn(30_000, np.random.default_rng(3))
+    steps = np.diff(found["state"])[np.diff(units) == 0] % 3
+    assert np.mean(steps == 1) > 0.95
+
+
 @pytest.mark.parametrize("groups", [None, {"state": np.array([0, 1, 1])}])
 def test_a_column_that_never_changes_is_not_asked_with_the_row_before_and_does_not(groups):
     unit, _ = histories()
