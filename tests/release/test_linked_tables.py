@@ -183,6 +183,28 @@ def test_a_release_that_is_killed_is_finished_by_its_id(tmp_path):
     assert not finished.bundle.verify().findings and 3.9 < finished.guarantee.epsilon <= 4
 
 
+def test_synthetic_rows_obey_rules_about_rows_above_where_private_ones_break_them(tmp_path):
+    rule = "households.rent >= 5 * age"
+    given = {name: frame for name, frame in frames(600).items() if name != "trips"}
+    oldest = given["persons"].astype({"age": int}).groupby("house").age.max()
+    homes = given["households"]
+    homes["rent"] = (5 * homes.house.map(oldest).fillna(0).astype(int) + 40).astype(str)
+    homes.loc[:5, "rent"] = "0"
+    tables = two()
+    tables["persons"] |= {"constraints": [rule]}
+    tables["persons"]["parent"] = {**tables["persons"]["parent"], "max_children": 6, "roles": 2}
+    keys = {"tables": tables, "epsilon": 4, "dataset": "homes", "ledger": tmp_path / "l.db"}
+    done = dpsynth.release(given, outputs=tmp_path / "out", **keys)
+    found = done.bundle.verify()
+    assert not found.findings and f"Every row of persons obeys: {rule}." in found.proven
+    report = (done.handed_over / "report.html").read_text()
+    assert f"Every row of persons obeys: {rule.replace('>', '&gt;')}." in report
+    more = done.bundle.sample_tables(300, seed=1)
+    for made in (done.bundle.tables, more):
+        both = made["persons"].merge(made["households"], on="house")
+        assert len(both) > 300 and (both.rent.isna() | (both.rent >= 5 * both.age)).all()
+
+
 def test_a_neighbour_ends_the_same_way_with_the_same_files(tmp_path):
     """Broken keys, orphans and cells that can't be read change no exit and no name of a file."""
     said = []

@@ -10,7 +10,7 @@ Invariant: public, and made of the configuration alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations, pairwise
@@ -21,8 +21,10 @@ from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.declaration import Modelled
 from dpsynth.columns.derived import DerivedColumn
-from dpsynth.columns.expression import parse, plain, references, renamed
+from dpsynth.columns.expression import Call, Expression, Reference, parse, plain, references, renamed
 from dpsynth.columns.kinds import ColumnSpec, layout_of
+from dpsynth.columns.numeric import IntegerColumn
+from dpsynth.columns.rules import Rules
 from dpsynth.columns.section import (
     Checked,
     Choice,
@@ -171,7 +173,8 @@ class LinkedTable(Section):
         Field(
             default=(),
             description="Rules that every synthetic row obeys. At a parent they may name child tables, which "
-            "stand for the numbers of their rows, and columns of single child rows, such as persons_1_age.",
+            "stand for the numbers of their rows, and columns of single child rows, such as persons_1_age. "
+            "Below, they may name those of tables above, such as patients.birth <= admitted.",
         )
     )
 
@@ -250,6 +253,25 @@ def children_of(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
     return [child for child, table in tables.items() if table.parent and table.parent.table == name]
 
 
+def tables_above(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
+    """The names of the tables above one, the nearest first."""
+    above = tables[name].parent
+    return [] if above is None else [above.table, *tables_above(tables, above.table)]
+
+
+DOTTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|([^\W\d]\w*)(\s*\.\s*)(?:`([^`]+)`|([^\W\d]\w*))")
+"""A text, a name in backticks, or a table's name with that of a column."""
+
+
+def undotted(formula: str) -> str:
+    """A formula in which a table and a column are one name.
+
+    >>> undotted("persons.`born in` < year(seen)")
+    '`persons.born in` < year(seen)'
+    """
+    return DOTTED.sub(lambda m: f"`{m[1]}.{m[3] or m[4]}`" if m[1] else m[0], formula)
+
+
 def most_of(table: LinkedTable) -> int:
     """The most rows that are used of one row of the parent."""
     assert table.parent is not None
@@ -320,7 +342,7 @@ def widened(values: Mapping[str, object]) -> dict[str, object]:
     for name in tables:
         _check_alone(tables, name)
     wide = _Wide({}, [])
-    _widen(wide, tables, root, "", ())
+    _widen(wide, tables, root, "", (), {})
     if len(wide.rules) > MAX_RULES:
         words = f"need {len(wide.rules)} constraints; at most {MAX_RULES} are allowed. Lower roles"
         raise refused(words, "tables")
@@ -392,8 +414,8 @@ def _looked_at(given: object, tables: Mapping[str, LinkedTable], wide: _Wide) ->
 def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
     """Refuse formulas and rules of a table that name what it doesn't have, at their own place."""
     table, children = tables[name], children_of(tables, name)
-    layout = layout_of(table.columns)
-    known, key = _below_named(tables, name), ""
+    layout, whole = layout_of(table.columns), layout_of(_declared(tables, name))
+    known, key = _known(tables, name), ""
     try:
         check_layout(layout)
         read = [part.name for part in layout.columns if layout.kinds[part.name].word not in ("text", "truth")]
@@ -407,10 +429,12 @@ def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
             for i, rule in enumerate(rules):
                 unknown = next((c for c in _named(rule) if c not in names), None)
                 if unknown is not None:
-                    words = f"names '{unknown}', which is no column of {name}{nearest(unknown, names)}"
-                    raise refused(words, key, i)
-            if all(set(_named(rule)) <= layout.named.keys() for rule in rules):
-                check_rules([f"not ({r})" if key == "at_most_one" else r for r in rules], layout)
+                    above = next((c for c in names if c.endswith(f".{unknown}")), "")
+                    guess = f"; write {above}" if above else nearest(unknown, names)
+                    raise refused(f"names '{unknown}', which is no column of {name}{guess}", key, i)
+            if all(set(_named(rule)) <= whole.named.keys() for rule in rules):
+                written = [f"not ({r})" if key == "at_most_one" else undotted(r) for r in rules]
+                _check_across(check_rules(written, whole), tables, name)
     except PydanticCustomError as error:
         context = error.context or {}
         path = (key if part == "constraints" else part for part in context["path"])
@@ -430,23 +454,67 @@ def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
             raise refused(words, "tables", name, "derived", column, "where")
 
 
+def _check_across(rules: Rules, tables: Mapping[str, LinkedTable], name: str) -> None:
+    """Refuse rules about rows above that can't be kept in each of a table's rows."""
+    above = _known(tables, name)[len(_below_named(tables, name)) :]
+    for tie in rules.ties:
+        if {tie.left, tie.right} & {*above}:
+            words = "ties columns of two tables, which is not supported: write implications of single values"
+            raise refused(words, "constraints", tie.number)
+    chain = [name, *tables_above(tables, name)][:-1]
+    for total in rules.sums.values():
+        if total.target in above:
+            words = f"computes '{total.target}', and may compute columns of {name} alone, on the left"
+            raise refused(words, "constraints", total.number)
+        further = next((t for t in chain if roles_of(tables[t]) < most_of(tables[t])), None)
+        if further is not None and {*references(total.formula)} & {*above}:
+            words = (
+                f"computes '{total.target}' from a row above, and not all rows of {further} are told apart: "
+                f"set tables.{further}.parent.roles to {most_of(tables[further])}, or leave the column out"
+            )
+            raise refused(words, "constraints", total.number)
+
+
+def _declared(tables: Mapping[str, LinkedTable], name: str) -> dict[str, ColumnSpec]:
+    """The columns of a table, and of those above by names such as patients.birth, with numbers of rows."""
+    found: dict[str, ColumnSpec] = {**tables[name].columns}
+    for above in tables_above(tables, name):
+        names = {c: f"{above}.{c}" for c in (*tables[above].columns, *children_of(tables, above))}
+        for column, declared in tables[above].columns.items():
+            found[names[column]] = declared
+            if isinstance(declared, DerivedColumn):
+                formula = renamed(declared.formula, names)
+                found[names[column]] = declared.model_copy(update={"formula": formula})
+        for child in children_of(tables, above):
+            number = {"type": "integer", "min": 0, "max": most_of(tables[child]) + 1}
+            found[names[child]] = IntegerColumn.model_validate(number)
+    return found
+
+
 def _named(formula: str) -> Sequence[str]:
     try:
-        return [*references(parse(formula))]
+        return [*references(parse(undotted(formula)))]
     except ValueError:
         return []
 
 
 def _widen(
-    wide: _Wide, tables: Mapping[str, LinkedTable], name: str, prefix: str, there: Sequence[str]
+    wide: _Wide,
+    tables: Mapping[str, LinkedTable],
+    name: str,
+    prefix: str,
+    there: Sequence[str],
+    above: Mapping[str, str],
 ) -> None:
     """Add the columns and rules of one row of a table.
 
     Args:
         there: the condition under which the row is there, and the number that says so; none at the root.
+        above: the wide table's columns by names of rows above, such as patients.birth.
     """
     table, children = tables[name], children_of(tables, name)
     names = {c: prefix + c for c in _below_named(tables, name)}
+    named = {**above, **{f"{name}.{c}": own for c, own in names.items()}}
 
     def add(column: str, declared: object) -> None:
         if column in wide.columns or column == key_column(tables):
@@ -476,7 +544,7 @@ def _widen(
         if there:
             wide.rules.extend(_presence(names[child], there, needed=True))
         for label, least in slots_of(tables[child]):
-            _widen(wide, tables, child, slot(prefix, child, label), (names[child], str(least)))
+            _widen(wide, tables, child, slot(prefix, child, label), (names[child], str(least)), named)
         starts = [slot(prefix, child, label) for label, _ in slots_of(tables[child])]
         for where in tables[child].at_most_one:
             met = [renamed(where, {c: start + c for c in tables[child].columns}) for start in starts]
@@ -484,7 +552,11 @@ def _widen(
         if tables[child].distinct:
             turns = [plain(f"{start}{tables[child].order_by}") for start in starts]
             wide.rules.extend(f"{one} < {later}" for one, later in pairwise(turns))
-    wide.rules.extend([renamed(rule, names) for rule in table.constraints])
+    for rule in table.constraints:
+        own = renamed(undotted(rule), {**above, **names})
+        # A rule says nothing of a row that isn't there.
+        bare = not there or "<->" in rule or not _may_be(False, parse(undotted(rule)), names)
+        wide.rules.append(own if bare else f"{there[0]} < {there[1]} or ({own})")
 
 
 def _below_named(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
@@ -495,6 +567,36 @@ def _below_named(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
         for label, _ in slots_of(tables[child]):
             found += [slot("", child, label) + c for c in _below_named(tables, child)]
     return found
+
+
+def _may_be(truth: bool, formula: Expression, missing: Container[str]) -> bool:
+    """True unless a condition never comes to a truth where some columns are missing."""
+    if not isinstance(formula, Call):
+        return not (isinstance(formula, Reference) and formula.column in missing)
+    sign, parts = formula.operation, formula.operands
+    if sign == "not":
+        return _may_be(not truth, parts[0], missing)
+    if sign == "missing":
+        return truth or any(_may_be(side, parts[0], missing) for side in (True, False))
+    if sign in ("and", "or", "implies"):
+        first = _may_be(truth != (sign == "implies"), parts[0], missing)
+        second = _may_be(truth, parts[1], missing)
+        return (first and second) if truth == (sign == "and") else (first or second)
+    values = [[_may_be(side, part, missing) for side in (True, False)] for part in parts]
+    apart = sign != "==" or truth or all(map(any, zip(*values, strict=True)))
+    return sign == "if" or (apart and all(map(any, values)))
+
+
+def _known(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
+    """What the rules of a table may name: the same, and then that of the tables above."""
+    above = (f"{t}.{c}" for t in tables_above(tables, name) for c in _below_named(tables, t))
+    return [*_below_named(tables, name), *above]
+
+
+def across(tables: Mapping[str, LinkedTable], name: str) -> tuple[str, ...]:
+    """The rules of a table that name columns of rows above."""
+    own = {*_below_named(tables, name)}
+    return tuple(rule for rule in tables[name].constraints if not own.issuperset(_named(rule)))
 
 
 def _presence(column: str, there: Sequence[str], *, needed: bool) -> list[str]:

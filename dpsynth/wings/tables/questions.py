@@ -14,7 +14,6 @@ Invariant: post-processing. What is counted in synthetic rows has no interval, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -49,7 +48,7 @@ from dpsynth.figures import listed
 from dpsynth.statistics.estimates import ALL, HOLDS, CountedCells, ModelCells, Numbers, Place
 from dpsynth.statistics.group_figures import Estimate
 from dpsynth.statistics.grouped_counts import Condition, ConditionRefused, Factor, Measure, condition_of
-from dpsynth.wings.tables.keys import slot
+from dpsynth.wings.tables.keys import DOTTED, slot, undotted
 from dpsynth.wings.tables.splitting import Split, aggregated, met, shape_of, split, wide_rows
 
 _AGGREGATES = ("count", "any", "min", "max", "mean", "sum")
@@ -59,7 +58,6 @@ _ADVICE = (
     "mean(persons.age) by households.region. Measures are count(table), share(table), sum(table.column), "
     "mean(table.column), median(table.column) and quantile(table.column, level)."
 )
-_DOTTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|([^\W\d]\w*)(\s*\.\s*)(?:`([^`]+)`|([^\W\d]\w*))")
 
 
 class _NotBeside(Exception):
@@ -245,12 +243,6 @@ class _Asked:
     def split(self) -> Split:
         return split(wide_rows(self.bundle), self.root, self.bundle.layout)
 
-    def up(self, table: str, to: str) -> NDArray[np.int64]:
-        """For each synthetic row of a table, the number of the row of one above that it belongs to."""
-        if table == to:
-            return np.arange(len(self.split.placed[table].row))
-        return np.asarray(self.up(self.above[table], to)[self.split.placed[table].owner], np.int64)
-
     def values(self, formula: Expression, table: str) -> pa.Array:
         """The values of a formula, one a synthetic row of a table."""
         operands = {name: self.operand(name, table) for name in references(formula)}
@@ -258,14 +250,14 @@ class _Asked:
 
     def operand(self, name: str, table: str) -> Operand:
         """A column in the synthetic rows of a table that has it, or is below."""
-        spots = self.up(table, self.table_of(name))
+        spots = self.split.up(table, self.table_of(name))
         if name in self.named:
             return self.split.operand(*self.named[name], spots)
         values = self.made[name][1]().take(pa.array(spots))
         return Operand(self.layout.kinds[name], values, values.cast(pa.string()))
 
     def _computed(self, at: str, kind: str, of: str, value: Expression | None) -> pa.Array:
-        owner, values = self.up(of, at), None if value is None else self.values(value, of)
+        owner, values = self.split.up(of, at), None if value is None else self.values(value, of)
         if values is not None and kind in ("count", "any"):
             owner, values = owner[met(values)], None
         return aggregated(kind, owner, values, len(self.split.placed[at].row))
@@ -289,14 +281,13 @@ def answered(bundle: OpenedBundle, text: str) -> Answer | None:
 
 
 def _question_in(text: str, asked: _Asked) -> Question | None:
-    dotted = [name for found in _DOTTED.finditer(text) if (name := found[1])]
+    dotted = [name for found in DOTTED.finditer(text) if (name := found[1])]
     for name in dotted:
         if name not in asked.shapes:
             known = ", ".join(asked.shapes)
             raise QuestionRefused(f"'{name}' is no table{nearest(name, asked.shapes)}. Those are: {known}.")
     try:
-        quoted = _DOTTED.sub(lambda m: f"`{m[1]}.{m[3] or m[4]}`" if m[1] else m[0], text)
-        measured, by, where = query.parts_in(quoted)
+        measured, by, where = query.parts_in(undotted(text))
     except ValueError as error:
         if not dotted:
             return None

@@ -10,7 +10,7 @@ parent, and no row of a parent has more children than the configuration allows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from dpsynth.bundle.recipient.opened import OpenedBundle, csv_texts, synthetic_c
 from dpsynth.bundle.row_files import SyntheticTable, write_csv
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.expression import Operand, parse, references, value_of
+from dpsynth.columns.expression import Operand, parse, references, renamed, value_of
 from dpsynth.columns.layout import Layout, companion
 from dpsynth.config import Spec
 from dpsynth.errors import ConfigError
@@ -39,12 +39,14 @@ from dpsynth.statistics.exam import Exam
 from dpsynth.wings.tables.keys import (
     OTHER,
     LinkedTable,
+    across,
     children_of,
     most_of,
     roles_of,
     root_of,
     slot,
     slots,
+    undotted,
 )
 
 FOLDER, FILE, METADATA = "tables", "tables.json", "tables/metadata.json"
@@ -65,6 +67,7 @@ _DISTINCT = 12
 
 Places = NDArray[np.int64]
 Shares = NDArray[np.float64]
+Truths = NDArray[np.bool_]
 
 _TYPES = {"int": "integer", "double": "number", "bool": "boolean", "date32": "date"}
 
@@ -83,6 +86,7 @@ class Shape:
         derived: columns computed from child rows: the child table, count or any, and a condition.
         once: conditions that at most one of the rows of one parent's row meets.
         distinct: whether the rows of one parent's row differ in ``order``.
+        across: constraints that name columns of rows above.
     """
 
     name: str
@@ -97,6 +101,7 @@ class Shape:
     children: tuple[Shape, ...]
     once: tuple[str, ...] = ()
     distinct: bool = False
+    across: tuple[str, ...] = ()
 
     @staticmethod
     def of(tables: Mapping[str, LinkedTable], name: str) -> Shape:
@@ -115,6 +120,7 @@ class Shape:
             tuple(Shape.of(tables, child) for child in below),
             table.at_most_one,
             table.distinct,
+            across(tables, name),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -132,6 +138,35 @@ class Shape:
     def slots(self) -> list[tuple[str, int]]:
         """Its rows beside its parent's, and the number of rows from which each is there."""
         return slots(self.most, self.roles)
+
+    @property
+    def obeyed(self) -> str:
+        """The sentence on its constraints about rows above."""
+        return f"Every row of {self.name} obeys: {'; '.join(self.across)}."
+
+    def _beside(self, child: Shape) -> Iterator[str]:
+        """What stands before the names of columns of each of a child's rows beside one of its own."""
+        return (slot("", child.name, label) for label, _ in child.slots)
+
+    @property
+    def _named(self) -> list[str]:
+        """What rules may name of a row."""
+        below = [
+            f"{start}{c}" for child in self.children for start in self._beside(child) for c in child._named
+        ]
+        return [*self.columns, *(child.name for child in self.children), *below]
+
+    @property
+    def rules(self) -> list[str]:
+        """Rules about rows above, of its rows and of those that come with them from another wide row."""
+        found = [*map(undotted, self.across)]
+        own = {f"{self.name}.{c}": c for c in self._named}
+        for child in self.children if self.above else ():
+            for start in self._beside(child):
+                names = own | {c: start + c for c in child._named}
+                rules = (renamed(rule, names) for rule in child.rules)
+                found += [rule for rule in rules if any("." in c for c in references(parse(rule)))]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,15 +210,13 @@ def split(wide: pa.Table, shape: Shape, layout: Layout, seed: int = _SEED) -> Sp
     """
     rows = np.arange(wide.num_rows)
     none = np.zeros(wide.num_rows, np.int64)
-    placed: dict[str, Placed] = {}
-    _place(wide, shape, Placed([""], none, rows, rows, none + 1), placed, layout, seed)
-    return Split(shape, layout, wide, placed)
+    found = Split(shape, layout, wide, {})
+    _place(found, shape, Placed([""], none, rows, rows, none + 1), seed)
+    return found
 
 
-def _place(
-    wide: pa.Table, shape: Shape, own: Placed, found: dict[str, Placed], layout: Layout, seed: int
-) -> None:
-    found[shape.name] = own
+def _place(found: Split, shape: Shape, own: Placed, seed: int) -> None:
+    found.placed[shape.name], wide = own, found.wide
     for child in shape.children:
         starts = [slot(start, child.name, label) for start in own.starts for label, _ in child.slots]
         many = np.minimum(pc.fill_null(own.taken(wide, child.name), 0).to_numpy(), child.most)
@@ -195,8 +228,9 @@ def _place(
             alike = _Alike(wide, shape, child, own, many)
             turns = _Turns.of(wide, child, starts) if child.distinct else None
             for turn in range(_TRIES):
-                below.row[further] = alike.rows(owner[further], seed + turn)
-                further = _repeating(below, wide, child, layout, turns)
+                fits = partial(_fitting, found, child, below, own) if child.rules and turn else None
+                below.row[further] = alike.rows(owner[further], seed + turn, fits=fits)
+                further = _repeating(found, child, below, turns)
                 if not len(further):
                     break
             if turns is not None and len(further):
@@ -204,13 +238,13 @@ def _place(
                 pool = turns.codes[len(child.slots) * (own.start + 1) - 1, own.row]
                 free = turns.free(below, further, pool[alike.able], seed)
                 below.row[further] = alike.rows(owner[further], seed + _TRIES, pool, free)
-                further = _repeating(below, wide, child, layout, turns)
+                further = _repeating(found, child, below, turns)
         if len(further):
             # Rows without one are like a row of their parent that is told apart, or else are left out.
             for place in reversed(range(len(child.slots))):
                 below.row[further] = own.row[owner[further]]
                 below.start[further] = own.start[owner[further]] * len(child.slots) + place
-                further = _repeating(below, wide, child, layout, turns)
+                further = _repeating(found, child, below, turns)
             kept = np.setdiff1d(np.arange(len(owner)), further)
             left = np.bincount(owner[kept], minlength=len(many))
             below = replace(below.in_order(kept), number=_counted(left)[1])
@@ -220,7 +254,7 @@ def _place(
             if not pa.types.is_dictionary(values.type) and not pa.types.is_string(values.type):
                 by = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy()
                 below = below.in_order(np.lexsort((by, owner)))
-        _place(wide, child, below, found, layout, seed)
+        _place(found, child, below, seed)
 
 
 def _counted(many: Places) -> tuple[Places, Places]:
@@ -229,10 +263,22 @@ def _counted(many: Places) -> tuple[Places, Places]:
     return owner, 1 + np.arange(len(owner)) - np.repeat(np.cumsum(many) - many, many)
 
 
-def _repeating(placed: Placed, wide: pa.Table, shape: Shape, layout: Layout, turns: _Turns | None) -> Places:
-    """The rows that meet a condition, or have a value, which an earlier row of the same parent's row has."""
+def _fitting(found: Split, shape: Shape, placed: Placed, own: Placed, owner: Places, row: Places) -> Truths:
+    """Of further rows from other wide rows, those that break no rule about the rows above an owner."""
+    last = (own.start[owner] + 1) * len(shape.slots) - 1
+    tried = Placed(placed.starts, last, row, owner, owner)
+    return ~replace(found, placed={**found.placed, shape.name: tried}).breaking(shape, np.arange(len(row)))
+
+
+def _repeating(found: Split, shape: Shape, placed: Placed, turns: _Turns | None) -> Places:
+    """The rows that meet a condition, or have a value, which an earlier row of the same parent's row has.
+
+    And further rows that break a rule about rows above.
+    """
     twice, begins = np.zeros(len(placed.row), bool), np.arange(len(placed.row)) - placed.number + 1
-    here = Split(shape, layout, wide, {shape.name: placed})
+    here = replace(found, placed={**found.placed, shape.name: placed})
+    further = np.flatnonzero(placed.number > len(shape.slots))
+    twice[further] = here.breaking(shape, further)
     for where in map(parse, shape.once):
         operands = {c: here.operand(shape.name, c) for c in references(where)}
         meets = met(value_of(where, operands, len(placed.row)))
@@ -320,12 +366,18 @@ class _Alike:
         self._by = [(worth[c], codes[c]) for c in best if worth[c] > 0]
 
     def rows(
-        self, needy: Places, seed: int, held: Places | None = None, wanted: Places | None = None
+        self,
+        needy: Places,
+        seed: int,
+        held: Places | None = None,
+        wanted: Places | None = None,
+        fits: Callable[[Places, Places], Truths] | None = None,
     ) -> Places:
         """For rows, int64[needy], the wide rows of rows that are alike.
 
         With ``held``, a value of each row's other child row, of rows that hold the ``wanted`` value of the
-        needy one; where there is none, it stands for itself.
+        needy one; where there is none, it stands for itself. ``fits`` says which wide rows a needy row may
+        take.
         """
         rng, size = np.random.default_rng(seed), np.minimum(self._many, self._least + _SIZES)
         found, left = needy.copy(), np.arange(len(needy))
@@ -347,6 +399,9 @@ class _Alike:
                 asked = needy[left[part]]
                 alike = sum(w * (codes[tried] == codes[asked][:, None]) for w, codes in self._by)
                 alike = alike + 1e-9 * rng.random(tried.shape)
+                if fits is not None:
+                    able = fits(np.repeat(asked, _CANDIDATES), self._own.row[tried.reshape(-1)])
+                    alike = np.where(able.reshape(tried.shape), alike, -1.0)
                 found[left[part]] = tried[np.arange(len(part)), np.argmax(alike, axis=1)]
             left = np.delete(left, some)
         return np.asarray(self._own.row[found], np.int64)
@@ -386,7 +441,31 @@ class Split:
     shape: Shape
     layout: Layout
     wide: pa.Table
-    placed: Mapping[str, Placed]
+    placed: dict[str, Placed]
+
+    @cached_property
+    def above(self) -> Mapping[str, str]:
+        """The table above each one below the root."""
+        return {child.name: shape.name for shape in self.shape.all for child in shape.children}
+
+    def up(self, table: str, to: str, rows: Places | None = None) -> Places:
+        """For rows of a table, or for all, the number of the row of one above that each belongs to."""
+        found = np.arange(len(self.placed[table].row)) if rows is None else rows
+        while table != to:
+            found, table = self.placed[table].owner[found], self.above[table]
+        return found
+
+    def breaking(self, shape: Shape, rows: Places) -> Truths:
+        """Of some rows of a table, those that break one of its rules about rows above."""
+        broken = np.zeros(len(rows), np.bool_)
+        for rule in map(parse, shape.rules if len(rows) else ()):
+            operands = {}
+            for name in references(rule):
+                table, _, column = name.partition(".")
+                whose = (table, column) if table in self.above.values() else (shape.name, name)
+                operands[name] = self.operand(*whose, self.up(shape.name, whose[0], rows))
+            broken |= np.asarray(pc.fill_null(pc.invert(value_of(rule, operands, len(rows))), False))
+        return broken
 
     def operand(self, table: str, column: str, spots: Places | None = None) -> Operand:
         """A column of a table, or that of some of its rows."""
@@ -504,6 +583,7 @@ class Database:
             f"{root.name}. There {child.name} is the number of its rows of {child.name}, and {column} is "
             f"{child.columns[0]} of the first one. All figures here are about these columns.",
             *for_all,
+            *(t.obeyed for t in below if t.across),
             *by_links,
             f"What is protected is a row of {root.name} with all rows that belong to it. Private rows of "
             f"{first} of one row above are left out.",
@@ -663,11 +743,14 @@ def checked_tables(bundle: OpenedBundle) -> tuple[list[str], list[tuple[str, str
     try:
         shape = shape_of(bundle)
         faults = [*_differing(bundle, shape), *_wrong_keys(opened_tables(bundle), shape)]
+        if any(table.across for table in shape.all):
+            faults += _breaking(split(wide_rows(bundle), shape, bundle.layout))
         names = listed([table.name for table in shape.all])
     except (KeyError, TypeError, ValueError, OSError, BundleRefused, pa.ArrowException) as error:
         return [], [(MANIFEST, f"describes tables that are damaged or missing ({type(error).__name__}).")]
     words = f"The rows of {names} are those of the synthetic table: each key is there once, and each row has "
-    return [] if faults else [f"{words}its parent."], faults
+    kept = [table.obeyed for table in shape.all if table.across]
+    return [] if faults else [f"{words}its parent.", *kept], faults
 
 
 def _differing(bundle: OpenedBundle, shape: Shape) -> Iterator[tuple[str, str]]:
@@ -678,6 +761,17 @@ def _differing(bundle: OpenedBundle, shape: Shape) -> Iterator[tuple[str, str]]:
             path = bundle.folder / file
             if path.exists() and _content(path) != _content(Path(folder) / file):
                 yield file, "is not what follows from the synthetic table."
+
+
+def _breaking(found: Split) -> Iterator[tuple[str, str]]:
+    """Tables with rows that break rules about rows above."""
+    for table in found.shape.all:
+        rows = np.arange(len(found.placed[table.name].row))
+        if broken := int(found.breaking(table, rows).sum()):
+            yield (
+                f"{FOLDER}/{table.name}",
+                f"has {count(broken)} rows that break one of: {'; '.join(table.across)}.",
+            )
 
 
 def _wrong_keys(tables: Mapping[str, pa.Table], shape: Shape) -> Iterator[tuple[str, str]]:

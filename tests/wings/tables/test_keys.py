@@ -59,6 +59,70 @@ def test_rules_and_formulas_of_a_child_hold_in_each_of_its_rows():
     assert "persons_3_age < 15 implies persons_3_sex == 'f'" in spec.constraints
 
 
+def across(*rules: str, trips: tuple[str, ...] = (), **parent: object) -> dict:
+    """The tables with rules of persons, and of trips, about rows above."""
+    tables = copy.deepcopy(dict(TABLES))
+    tables["persons"] |= {"constraints": [*rules]}
+    tables["persons"]["parent"] |= parent
+    tables["trips"] |= {"constraints": [*trips]}
+    return tables
+
+
+def test_rules_about_rows_above_hold_in_each_row():
+    rules = spec_of(
+        across(
+            "households.rent >= 2.5 * age",
+            "households.persons == 1 implies sex == 'f'",
+            trips=("persons.age >= 18 or mode != 'car'", "households.region == 'N' implies mode == 'bus'"),
+        )
+    ).constraints
+    for i in (1, 2, 3):
+        assert f"rent >= 2.5 * persons_{i}_age" in rules
+        assert f"persons == 1 implies persons_{i}_sex == 'f'" in rules
+        assert f"persons_{i}_age >= 18 or persons_{i}_trips_2_mode != 'car'" in rules
+        assert f"region == 'N' implies persons_{i}_trips_1_mode == 'bus'" in rules
+
+
+@pytest.mark.parametrize(
+    ("rule", "guarded"),
+    [
+        ("households.rent > 9 implies age is not missing", True),
+        ("sex is not missing or age is not missing", True),
+        ("households.rent > 9 and age > 3", True),
+        ("not (households.rent > 9)", True),
+        ("if(sex == 'f', 1, households.rent) > 9", True),
+        ("(households.rent is missing) == (sex is missing)", True),
+        ("(age is missing) == (sex is missing)", False),
+        ("households.rent == 2 * age or households.rent > 9", False),
+        ("households.region == 'N' implies not (sex == 'f')", False),
+        ("age is not missing implies households.rent > age", False),
+        ("households.rent + age > 3 and age < 90", False),
+    ],
+)
+def test_a_rule_says_nothing_of_a_row_that_is_not_there(rule, guarded):
+    rules = spec_of(across(rule)).constraints
+    own = rule.replace("households.", "").replace("age", "persons_2_age").replace("sex", "persons_2_sex")
+    assert (f"persons < 2 or ({own})" if guarded else own) in rules
+
+
+@pytest.mark.parametrize(
+    ("rules", "more", "words"),
+    [
+        (["age <= rent"], {}, "names 'rent', which is no column of persons; write households.rent"),
+        (["age <= households.rint"], {}, "names 'households.rint', which is no column of persons (did you"),
+        (["age <= trips.mode"], {}, "names 'trips.mode', which is no column of persons"),
+        (["age <= households.region"], {}, "compares a number with a text"),
+        (["households.rent < 0"], {}, "is obeyed by no row of the declared values"),
+        (["`households.region` <-> sex"], {}, "ties columns of two tables"),
+        (["households.rent == age"], {}, "computes 'households.rent', and may compute columns of persons"),
+        (["age == households.rent"], {"roles": 2}, "computes 'age' from a row above, and not all rows of"),
+    ],
+)
+def test_rules_about_rows_above_that_nobody_can_keep_are_refused(rules, more, words):
+    with pytest.raises(ConfigError, match=re.escape(f"tables.persons.constraints[0] {words}")):
+        spec_of(across(*rules, **more))
+
+
 def test_the_order_of_children_decides_what_is_asked():
     from dpsynth.config import compiled
 

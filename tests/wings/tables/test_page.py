@@ -44,10 +44,12 @@ def test_the_commands_of_the_page_do_what_it_shows(dpsynth: Command) -> None:
     assert (counted == costly).all()
 
 
-def test_the_configuration_of_the_page_is_one() -> None:
-    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
-    spec = from_mapping(yaml.safe_load(text))
-    assert "years_5_meddol" in spec.columns
+def test_the_configurations_of_the_page_are_two() -> None:
+    found = map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE))
+    keys = {"privacy": {"epsilon": 1, "delta": 1e-6}, "ledger": {"dataset": "page"}}
+    first, second = (from_mapping({**keys, **text}) for text in found)
+    assert "years_5_meddol" in first.columns
+    assert "visits == 1 implies visits_other_ward != 'ICU'" in second.constraints
 
 
 def test_every_key_of_a_table_is_on_the_page() -> None:

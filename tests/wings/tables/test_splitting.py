@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from dpsynth.columns.kinds import layout_of
-from dpsynth.wings.tables.splitting import Shape, split
+from dpsynth.wings.tables.splitting import Shape, _breaking, split
 
 from .linked import TABLES, frames, two
 from .test_wide_rows import spec_of, wide_of
@@ -219,3 +219,74 @@ def test_a_bundle_states_what_one_row_alone_meets_only_where_it_is_asked_for():
     stated = shape.to_json()
     assert "once" not in stated and stated["children"][0]["once"] == ["age >= 70"]
     assert TypeAdapter(Shape).validate_python(json.loads(json.dumps(stated))) == shape
+
+
+RENTED = ["households.rent >= 10 * age"]
+
+
+def rented(houses: int, roles: int, rules: list[str]) -> tuple[dict[str, pd.DataFrame], dict[str, object]]:
+    """Households of 1 to 8 members of which none is older than a tenth of the rent, and their tables."""
+    rng = np.random.default_rng(5)
+    rent, sizes = rng.integers(0, 1000, houses), rng.integers(1, 9, houses)
+    house = np.repeat(np.arange(houses), sizes)
+    persons = pd.DataFrame(
+        {"house": house, "age": (rng.random(len(house)) * (rent[house] // 10 + 1)).astype(int)}
+    )
+    persons["number"], persons["sex"] = persons.groupby("house").cumcount() + 1, "f"
+    homes = pd.DataFrame({"house": range(houses), "region": "N", "rent": rent})
+    parent = {"table": "households", "key": "house", "max_children": 8, "roles": roles}
+    tables = two(persons={**TABLES["persons"], "parent": parent, "constraints": rules})
+    return {"households": homes.astype(str), "persons": persons.astype(str)}, tables
+
+
+def too_old(made: dict[str, pd.DataFrame]) -> float:
+    both = made["persons"].merge(made["households"], on="house")
+    return float((both.rent < 10 * both.age).mean())
+
+
+def test_further_rows_obey_rules_about_rows_above():
+    given, free = rented(600, 2, [])
+    _, ruled = rented(600, 2, RENTED)
+    before, after = (tables_of(typed_rows(given, tables), tables) for tables in (free, ruled))
+    assert too_old(before) > 0.01 and too_old(after) == 0
+    # None is left out for that, and hardly any is a copy of another member.
+    assert len(after["persons"]) == len(before["persons"]) == len(given["persons"])
+    ages, real = after["persons"].age, given["persons"].age.astype(int)
+    far = (ages // 10).value_counts(normalize=True) - (real // 10).value_counts(normalize=True)
+    assert far.abs().sum() / 2 < 0.05
+
+
+def test_rows_below_a_further_row_obey_rules_about_all_rows_above():
+    """A further member brings trips of another household; and a further trip is another member's."""
+    given, tables = rented(600, 2, [])
+    trips = given["persons"].assign(
+        rent=given["persons"].house.map(given["households"].set_index("house").rent)
+    )
+    trips = trips.loc[trips.index.repeat(4)].astype({"rent": int, "age": int})
+    by_bus = (trips.age > 20) & (np.arange(len(trips)) % 3 > 0)
+    trips["mode"] = np.where(trips.rent > 500, "car", np.where(by_bus, "bus", "walk"))
+    given["trips"] = trips[["house", "number", "mode"]]
+    rules = ["(households.rent > 500) == (mode == 'car')", "mode != 'bus' or persons.age > 20"]
+    below = {**TABLES["trips"], "parent": {**TABLES["trips"]["parent"], "max_children": 4, "roles": 1}}
+    broken = []
+    for asked in ([], rules):
+        tables["trips"] = {**below, "constraints": asked}
+        made = tables_of(typed_rows(given, tables), tables)
+        assert len(made["trips"]) == len(trips)
+        whole = (
+            made["trips"].merge(made["persons"], on=["house", "number"]).merge(made["households"], on="house")
+        )
+        wrong = (whole.rent > 500) != (whole["mode"] == "car")
+        broken.append((wrong.mean(), ((whole["mode"] == "bus") & (whole.age <= 20)).mean()))
+    assert min(broken[0]) > 0 and broken[1] == (0, 0)
+
+
+def test_rows_that_break_a_rule_about_rows_above_are_found():
+    given, tables = rented(50, 8, RENTED)
+    given["persons"].loc[:4, "age"] = "99"
+    given["households"]["rent"] = "100"
+    spec = spec_of(tables)
+    found = split(typed_rows(given, tables), Shape.of(spec.tables, "households"), layout_of(spec.columns))
+    ((file, words),) = _breaking(found)
+    many = int((given["persons"].age.astype(int) > 10).sum())
+    assert file == "tables/persons" and words == f"has {many} rows that break one of: {RENTED[0]}."
