@@ -307,17 +307,14 @@ class Loss(Protocol):
     @property
     def epsilon(self) -> Fraction | None:
         """Epsilon, or None where there is none."""
-        ...
 
     @property
     def rho(self) -> Fraction:
         """Zero-concentrated rho."""
-        ...
 
     @property
     def half_mu_squared(self) -> Fraction | None:
         """mu^2/2 of Gaussian DP, or None where there is none."""
-        ...
 
 
 class Measure(ABC):

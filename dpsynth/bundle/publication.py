@@ -103,13 +103,11 @@ class Views(Protocol):
     @property
     def adds_nothing(self) -> str:
         """What they add to the guarantee, in words."""
-        ...
 
     def to_json(self) -> dict[str, object]: ...
 
     def files(self) -> Iterator[tuple[str, Mapping[str, Sequence[str] | pa.StringArray]]]:
         """Each file's name, with its columns."""
-        ...
 
 
 class Database(Protocol):
@@ -118,13 +116,11 @@ class Database(Protocol):
     @property
     def in_words(self) -> tuple[str, ...]:
         """Sentences on what the tables are, and what of the private ones is left out."""
-        ...
 
     def to_json(self) -> dict[str, object]: ...
 
     def write(self, folder: Path) -> Iterator[str]:
         """Write the tables, and yield the name of each file."""
-        ...
 
 
 class FromElsewhere(Protocol):
@@ -133,7 +129,6 @@ class FromElsewhere(Protocol):
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The sets of columns whose joint counts are in the model."""
-        ...
 
     def to_json(self) -> dict[str, object]: ...
 
@@ -152,15 +147,12 @@ class WithoutCurator(Protocol):
 
     def guarantee_in_words(self, guarantee: Guarantee) -> tuple[str, ...]:
         """The guarantee of every respondent, as sentences."""
-        ...
 
     def not_protected(self) -> tuple[str, ...]:
         """The limits of the guarantee, as sentences."""
-        ...
 
     def cautions(self, sentences: Sequence[str]) -> tuple[str, ...]:
         """The cautions on a private table, said of respondents, with those of a collection."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

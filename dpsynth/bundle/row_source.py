@@ -303,19 +303,15 @@ class Chain(Protocol):
     @property
     def order(self) -> str:
         """The column that rows are ordered by."""
-        ...
 
     def sequences(self, unit: NDArray[np.integer]) -> Sequences:
         """The rows of persons by the number of each row's person, which never falls."""
-        ...
 
     def drawn(self, rows: int, rng: np.random.Generator) -> tuple[dict[str, Codes], Codes]:
         """Rows of new persons, int64[rows] codes of the columns; and the number of each row's person."""
-        ...
 
     def save(self, folder: Path) -> None:
         """Write its files into the folder of a bundle; OSError where they can't be written."""
-        ...
 
 
 CHAINS: Point[Callable[[Path], Chain]] = Point("chains", "histories")

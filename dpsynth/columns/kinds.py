@@ -41,11 +41,9 @@ class Declaration(Protocol):
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
         """The declaration, but for missing cells, of a column of a published schema; None of other kinds."""
-        ...
 
     def part(self, name: str) -> Part | None:
         """The column of the synthetic table, if the declaration makes one."""
-        ...
 
 
 KINDS: Mapping[str, type[Declaration]] = {

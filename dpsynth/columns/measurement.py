@@ -31,7 +31,6 @@ class Estimates(Protocol):
 
     def marginal(self, clique: Clique) -> NDArray[np.float64]:
         """Estimated counts, axes in the clique's order."""
-        ...
 
     def fingerprint(self) -> str: ...
 
@@ -42,7 +41,6 @@ class ManyEstimates(Protocol):
 
     def marginals(self, cliques: Sequence[Clique]) -> Mapping[Clique, NDArray[np.float64]]:
         """Estimated counts by clique, axes in its order."""
-        ...
 
 
 class Noisy:

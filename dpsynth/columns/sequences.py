@@ -20,20 +20,16 @@ class Sequences(Protocol):
     @property
     def steady(self) -> Clique:
         """The columns that never change or fall, whose values no rule changes."""
-        ...
 
     @property
     def kept(self) -> Clique:
         """These, and the column that rows are ordered by: no rule changes their cells."""
-        ...
 
     def cells(self, codes: Mapping[str, Codes], columns: Iterable[Column]) -> dict[str, Codes]:
         """Codes, int64[rows] of some columns, that never change or fall; missing cells stay missing."""
-        ...
 
     def values(self, codes: Mapping[str, Codes], values: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         """Values in these cells that never change or fall, as far as their cells don't."""
-        ...
 
     def replaced(
         self,
@@ -43,4 +39,3 @@ class Sequences(Protocol):
         rng: np.random.Generator,
     ) -> Codes:
         """For each row itself, or if its unit has a bad row or step, one of a unit without, int64[rows]."""
-        ...

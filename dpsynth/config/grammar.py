@@ -264,7 +264,6 @@ class CollectionKeys(Protocol):
     @staticmethod
     def refuse_central_keys(values: Mapping[str, object]) -> None:
         """Refuse the keys that a config has and that make no sense without a curator."""
-        ...
 
     def check(self, epsilon: Decimal, method: str, searched: Iterable[str]) -> None:
         """Refuse a collection that can't be run.
@@ -272,7 +271,6 @@ class CollectionKeys(Protocol):
         Args:
             searched: the columns of which something is to be found privately.
         """
-        ...
 
 
 COLLECTION: Point[type[CollectionKeys]] = Point("local")
@@ -284,30 +282,24 @@ class AcceptanceKeys(Protocol):
     @property
     def sets(self) -> tuple[Clique, ...]:
         """The sets of columns whose errors the exam has to measure."""
-        ...
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
         """The columns that classifiers of the finished table have to guess, and what each is trained for."""
-        ...
 
     def classifiers(self, table: FinishedTable, columns: Sequence[Column]) -> Iterator[Classifier]:
         """Classifiers of the targets, trained on the rows of a finished table."""
-        ...
 
     @property
     def stops(self) -> bool:
         """True if a release pauses of which not all criteria are met."""
-        ...
 
     @property
     def stated(self) -> tuple[dict[str, object], ...]:
         """The criteria as JSON values."""
-        ...
 
     def check(self, spec: Spec, columns: Mapping[str, Column]) -> None:
         """Refuse what the configuration can't give."""
-        ...
 
 
 class RegressionKeys(Protocol):
@@ -316,15 +308,12 @@ class RegressionKeys(Protocol):
     @property
     def columns(self) -> Mapping[str, object]:
         """The columns that are read of the table, by name."""
-        ...
 
     def products(self, texts: Mapping[str, pa.StringArray]) -> dict[str, pa.Array]:
         """The cells of the products of some rows, each from the texts of its own row alone."""
-        ...
 
     def check(self, spec: Spec) -> None:
         """Refuse what the configuration can't give."""
-        ...
 
 
 WIDE: Point[Callable[[Mapping[str, object]], dict[str, object]]] = Point("wide configuration", "tables")

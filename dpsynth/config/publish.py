@@ -25,7 +25,6 @@ class NamesColumns(Protocol):
     @property
     def named(self) -> Iterable[tuple[str, tuple[str | int, ...]]]:
         """Each column that is named, with its path below the declaration."""
-        ...
 
 
 class Publish(Section):

@@ -148,67 +148,52 @@ class Engine(Protocol):
     @property
     def domain(self) -> Domain:
         """The public domain of the columns that are coded."""
-        ...
 
     @property
     def texts_kept(self) -> frozenset[str]:
         """Names of the columns that keep their texts, as their domains are to be found. Public."""
-        ...
 
     @property
     def numbers_kept(self) -> frozenset[str]:
         """Names of the columns whose numbers can be summed. Public."""
-        ...
 
     @property
     def rows(self) -> int:
         """Number of rows after contribution bounding. Private unless the relation makes it public."""
-        ...
 
     @property
     def largest(self) -> int:
         """Largest count that a cell may have, or less than the least where some are negative. Private."""
-        ...
 
     def counts_of(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """Exact marginals, int64 of shape ``domain.shape(clique)``, from one pass over the rows. Private."""
-        ...
 
     def sums(self, column: str, by: Clique, centring: Centring) -> NDArray[np.int64]:
         """Exact sums of bounded distances by group, int64 of shape ``domain.shape(by)``. Private."""
-        ...
 
     def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> NDArray[np.int64]:
         """Exact counts of pieces by group, int64 of shape (*``domain.shape(by)``, pieces). Private."""
-        ...
 
     def parities(self, columns: Sequence[str], most: int) -> NDArray[np.int64]:
         """Exact parities int64[sets] of three to ``most`` columns of two places. Private."""
-        ...
 
     def classified(self, classifier: Classifier) -> NDArray[np.int64]:
         """Exact counts of rows by class and by whether it is guessed, int64[codes, 2]. Private."""
-        ...
 
     def texts_of(self, column: str) -> TextCounts:
         """Exact numbers of rows and units of the texts of a column that keeps them. Private."""
-        ...
 
     def coded(self, columns: Sequence[Column]) -> Engine:
         """The same rows with codes for all columns, after all domains are found."""
-        ...
 
     def recoded(self, compression: Compression) -> Engine:
         """The same rows with groups in place of values."""
-        ...
 
     def weighted(self, by: Weighting) -> Engine:
         """The same rows, each counted as often as ``Neighbours.weighted`` or ``surplus`` says."""
-        ...
 
     def with_rows_before(self) -> Engine:
         """The same rows, each with the codes of the row before it; see ``domain.with_rows_before``."""
-        ...
 
 
 class UnboundedEngine(Protocol):
@@ -216,11 +201,9 @@ class UnboundedEngine(Protocol):
 
     def rows_of_units(self, first: Sequence[int]) -> NDArray[np.int64]:
         """Numbers of persons by ranges of their number of rows, int64[ranges]. Private."""
-        ...
 
     def bounded(self, max_rows: int, key: bytes) -> Engine:
         """The rows after contribution bounding: at most so many of each person, by a secret key."""
-        ...
 
 
 _BLOCK = 1 << 12

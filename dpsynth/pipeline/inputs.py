@@ -268,15 +268,12 @@ class LinkedRows(Protocol):
     @property
     def names(self) -> list[str]:
         """The names of its columns."""
-        ...
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise SourceError if the beginnings of the tables show that ``batches`` would."""
-        ...
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Some columns of all rows, batch by batch."""
-        ...
 
 
 LINKED: Point[Callable[[Spec, MemoryTable | None], LinkedRows]] = Point("wide table", "tables")

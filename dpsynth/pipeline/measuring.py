@@ -251,7 +251,6 @@ class Workers(Protocol):
             ConfigError: they aren't installed, or the table is in this process's memory.
             SourceError: they can't be reached, or may not hold private rows.
         """
-        ...
 
     def rows_of(self, inputs: Inputs, run: ReleaseRun, sample: UnitSample | None) -> UnboundedEngine:
         """All rows of the release's slice and sample, coded, before contribution bounding.
@@ -259,7 +258,6 @@ class Workers(Protocol):
         Raises:
             ConfigError, SourceError: the table can't be read, or the workers can't be used.
         """
-        ...
 
 
 WORKERS: Point[Workers] = Point("workers", "cluster")
@@ -359,7 +357,6 @@ class OpenDoor(Protocol):
 
     def __call__(self, inputs: Inputs, run: ReleaseRun) -> Stage | Unbounded:
         """The door of a release."""
-        ...
 
 
 @unheard()

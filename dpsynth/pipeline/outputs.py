@@ -72,7 +72,6 @@ class MakeViews(Protocol):
         release_id: str,
     ) -> Views | None:
         """The views."""
-        ...
 
 
 VIEWS: Point[MakeViews] = Point("views")

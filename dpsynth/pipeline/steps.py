@@ -297,7 +297,6 @@ class RunStep(Protocol):
 
     def __call__(self, name: str, action: Callable[[], T]) -> T:
         """Run ``action`` under a public name."""
-        ...
 
 
 class Steps:

@@ -382,21 +382,17 @@ class Door(Protocol):
     @property
     def measure(self) -> Measure:
         """Measure of costs."""
-        ...
 
     @property
     def noise(self) -> str:
         """Noise of counts: "gaussian" or "laplace"."""
-        ...
 
     @property
     def remaining(self) -> Fraction:
         """Rest of the release's budget."""
-        ...
 
     def cell_error(self, price: Fraction) -> float:
         """Expected absolute error, in rows, of a cell of a marginal measured at a price. Public."""
-        ...
 
     def marginals(
         self, cliques: Sequence[Clique], allowance: Fraction, weights: Sequence[Fraction] = ()
@@ -405,25 +401,20 @@ class Door(Protocol):
 
         None stands for an answer that was lost to an interruption, with no budget left to ask again.
         """
-        ...
 
     def singles(
         self, columns: Sequence[str], allowance: Fraction, weights: Sequence[Fraction] = ()
     ) -> list[Measurement | None]:
         """As ``marginals``, of single columns over the whole domain, also where it is compressed."""
-        ...
 
     def sums(self, column: str, by: Clique, centring: Centring, price: Fraction) -> MeasuredSums:
         """Noisy sums of a column's distances from its bins' offsets, each within the limit, by group."""
-        ...
 
     def finer_counts(self, column: str, by: Clique, pieces: Pieces, price: Fraction) -> FinerCounts:
         """Noisy counts of rows by group and by the piece of a bin that holds their number."""
-        ...
 
     def parity_error(self, price: Fraction, number: int) -> float:
         """Standard deviation, in rows, of each of so many parities at a price for all of them. Public."""
-        ...
 
     def parities(self, columns: Sequence[str], most: int, price: Fraction) -> tuple[NDArray[np.int64], float]:
         """Noisy parities int64[sets] of three to ``most`` columns of two places, and their noise's deviation.
@@ -431,7 +422,6 @@ class Door(Protocol):
         The sets stand in the order of ``parity_sets``. A lost question is asked again from the rest of the
         budget.
         """
-        ...
 
     def choose(
         self,
@@ -450,7 +440,6 @@ class Door(Protocol):
             penalties: rows to take off each distance, at most 2^40; left out: none.
             weights: whole numbers from 0 to 2^20; left out: all 1.
         """
-        ...
 
     def choose_in_turn(
         self,
@@ -468,7 +457,6 @@ class Door(Protocol):
             admissible: from the choices so far to the candidates, bool[candidates], that may come next;
                 choosing ends if there are none.
         """
-        ...
 
     def errors(
         self, candidates: Sequence[Clique], estimates: Estimates, price: Fraction
@@ -478,14 +466,12 @@ class Door(Protocol):
         The estimates are rounded to integers first. A lost question is asked again from the rest of the
         budget.
         """
-        ...
 
     def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
         """Noisy rows of each cell of a public partition, int64[cells], and the noise's standard deviation.
 
         Unusable and missing cells count nowhere.
         """
-        ...
 
     def medians(
         self, column: Column, cuts: NDArray[np.float64], runs: Sequence[tuple[int, int]], price: Fraction
@@ -496,10 +482,8 @@ class Door(Protocol):
         the ends may be infinite; no two runs share a value, but two may share an end. The price is that of
         all runs together.
         """
-        ...
 
     def values_of(
         self, column: Column, price: Fraction, delta: Fraction, known: Sequence[str] = ()
     ) -> tuple[str, ...]:
         """Values that many units have, without those known, sorted; by partition selection."""
-        ...

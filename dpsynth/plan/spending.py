@@ -190,12 +190,10 @@ class Outline(Protocol):
     @property
     def name(self) -> str:
         """The name in the config."""
-        ...
 
     @property
     def max_cells(self) -> int:
         """Largest number of cells of the model, if the config sets no bound."""
-        ...
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
@@ -206,7 +204,6 @@ class Outline(Protocol):
         under which the last step has the least noise. Sizes are in table order; every structure includes the
         wanted pairs.
         """
-        ...
 
 
 Find = Literal["bounds", "quantiles", "tree", "values", "prefixes"]

@@ -50,7 +50,6 @@ class Marginals(Protocol):
 
     def marginal(self, clique: Clique) -> Numbers:
         """Estimated counts over a clique, axes in its order, summing to ``total``."""
-        ...
 
 
 class Unbiased(Protocol):
@@ -63,19 +62,15 @@ class Unbiased(Protocol):
 
     def covers(self, clique: Clique) -> bool:
         """True if a clique's columns were measured together; () is the number of rows."""
-        ...
 
     def marginal(self, clique: Clique) -> Numbers:
         """Estimated counts over a covered clique, axes in its order; may be negative."""
-        ...
 
     def variance(self, clique: Clique, weights: Numbers) -> float:
         """Variance of the sum of a covered clique's cells times weights of the same shape."""
-        ...
 
     def cell_variance(self, clique: Clique) -> float:
         """Variance of any one cell of a covered clique, in rows squared."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +109,6 @@ class Uneven(Unbiased, Protocol):
 
     def cell_variances(self, clique: Clique) -> Numbers:
         """Variance of each cell of a covered clique, shape of the marginal."""
-        ...
 
 
 def uneven_counts(direct: Uneven, clique: Clique) -> Counts:
@@ -137,17 +131,14 @@ class CountedCells(Protocol):
     @property
     def limits(self) -> str:
         """The claim of intervals by ``reach``: "95 %", "noise only" or "none"."""
-        ...
 
     @property
     def cells(self) -> Numbers:
         """The counts, axes as the clique."""
-        ...
 
     @property
     def figures(self) -> Counts:
         """All counts, and their shares of all rows, with their standard errors."""
-        ...
 
     def reach(self, weights: Numbers, place: Place = ALL) -> float:
         """Half the width of the 95 % interval of a weighted sum of counts; NaN if it is unknown.
@@ -156,7 +147,6 @@ class CountedCells(Protocol):
             weights: float64[cells of the group], flat.
             place: the group; all others have weights of 0.
         """
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,4 +118,3 @@ class Strategy(Outline, Protocol):
         Whatever the noise, no clique is asked for that would make the junction tree larger than
         ``max_cells``, except single columns and wanted pairs.
         """
-        ...

@@ -64,15 +64,12 @@ class DatabaseReader(Protocol):
 
     def header(self) -> list[str]:
         """The names of the query's columns; no row is read."""
-        ...
 
     def rows(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Some columns of all rows, which one statement reads: they are as of one moment."""
-        ...
 
     def close(self) -> None:
         """End the connection."""
-        ...
 
 
 def reader_of(address: str, query: str) -> DatabaseReader:

@@ -164,7 +164,6 @@ class Workers(Protocol):
 
     def each(self, make: Callable[[Any], object], parts: Parts) -> Parts:
         """The outcome of a function for each part, which stays with the workers."""
-        ...
 
     def regrouped(
         self,
@@ -173,11 +172,9 @@ class Workers(Protocol):
         parts: Parts,
     ) -> Parts:
         """As many parts as before: each is split into as many, and those of one place are joined in order."""
-        ...
 
     def combined(self, figure: Callable[[Any], T], add: Callable[[Sequence[T]], T], parts: Parts) -> T:
         """The figures of all parts, added up in any order; each part counts once."""
-        ...
 
 
 class Piece(Protocol):
@@ -186,7 +183,6 @@ class Piece(Protocol):
     @property
     def start(self) -> int:
         """The place of its first row in the table, from 0."""
-        ...
 
     def batches(self) -> Iterable[Batch]: ...
 
