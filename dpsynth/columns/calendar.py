@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Readings, clipped, drawn_between
 from dpsynth.columns.column import Column
@@ -432,13 +432,11 @@ class _MomentColumn(Modelled):
 
         def codec(self) -> CalendarCodec: ...
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if isinstance(self, DateColumn | DatetimeColumn):
             _check_ends(self.type, self.min, self.max, self.default)
         check_default(self.missing, self.default)
         self.codec()
-        return self
 
     def _between(
         self, low: str | None, high: str | None, asked: _Asked, choices: tuple[str, ...]

@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
-from typing import Annotated, Literal, Self, cast
+from typing import Annotated, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Texts, Truths, exact_texts
 from dpsynth.columns.column import MISSING_LABEL, ValueSearch, distinct_label
@@ -255,8 +255,7 @@ class CategoryColumn(Modelled):
         description="With missing: false, the value of unusable cells. Left out: the first value.",
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.values is None and not self.open:
             raise refused(
                 "is missing; list all values, from public knowledge, such as [F, M], or find them with "
@@ -277,7 +276,6 @@ class CategoryColumn(Modelled):
         labels = self.codec().labels
         if self.default is not None and self.default not in labels:
             raise refused("must be one of the values", "default")
-        return self
 
     def _open_checked(self) -> None:
         if not self.open:
@@ -327,13 +325,11 @@ class OrderedColumn(Modelled):
         description="With missing: false, the value of unusable cells. Left out: the first value.",
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         check_default(self.missing, self.default)
         _check_values(self.missing, self.values)
         if self.default is not None and self.default not in self.codec().labels:
             raise refused("must be one of the values", "default")
-        return self
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
@@ -401,13 +397,11 @@ class BooleanColumn(Modelled):
         default=None, description="With missing: false, the value of unusable cells. Left out: false."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         check_default(self.missing, self.default)
         check_texts(self.missing, self.values, "values")
         if isinstance(self.default, str) and self.default not in self.values:
             raise refused(f"must be true, false, '{self.values[0]}' or '{self.values[1]}'", "default")
-        return self
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:

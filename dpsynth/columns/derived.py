@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.declaration import MAX_DOMAIN_SIZE, CellText, Declared, Described, cell_text
 from dpsynth.columns.expression import (
@@ -82,8 +82,7 @@ class DerivedColumn(Section):
         default=None, description="Text of a missing value. Left out: an empty cell."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         try:
             formula = parse(self.formula)
         except ValueError as error:
@@ -96,7 +95,6 @@ class DerivedColumn(Section):
             raise refused("must not be empty", "map")
         if self.map is not None and len(self.map) > MAX_DOMAIN_SIZE:
             raise refused(f"must have at most {MAX_DOMAIN_SIZE:,} entries", "map")
-        return self
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:

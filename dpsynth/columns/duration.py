@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.codec import INVALID, Codec, Codes, Intervals, Readings, clipped, drawn_between
 from dpsynth.columns.declaration import (
@@ -253,8 +253,7 @@ class DurationColumn(Modelled):
         default=None, description="With missing: false, the duration of unusable cells. Left out: min."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         check_default(self.missing, self.default)
         first, last = self._grains("min", self.min), self._grains("max", self.max)
         if first > last:
@@ -262,7 +261,6 @@ class DurationColumn(Modelled):
         if self.default is not None and not first <= self._grains("default", self.default) <= last:
             raise refused(f"must lie between {self.min} and {self.max}", "default")
         self.codec()
-        return self
 
     def _grains(self, key: str, text: str | None) -> int:
         if text is None:

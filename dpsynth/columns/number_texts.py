@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from decimal import Context, Decimal
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.section import Checked, Choice, JsonSchema, Section, Whole, refused
 
@@ -276,8 +276,7 @@ class NumberNotation(Section):
     )
     suffix: Annotated[str, Around()] | None = Field(default=None, description="Text behind the digits: 12 %.")
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.thousands == (self.decimal or "."):
             raise refused(f"must differ from the decimal sign, which is '{self.decimal or '.'}'", "thousands")
         if self.width is not None and self.thousands is not None:
@@ -286,7 +285,6 @@ class NumberNotation(Section):
             raise refused("must not begin with a blank; cells are read without", "prefix")
         if self.suffix is not None and self.suffix != self.suffix.rstrip():
             raise refused("must not end in a blank; cells are read without", "suffix")
-        return self
 
     def form(self) -> NumberFormat:
         given = {key: value for key, value in self.model_dump().items() if value is not None}

@@ -396,18 +396,16 @@ class IntegerColumn(_NumericColumn):
     edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         self._edges_checked()
         if self.bounds is not None:
-            return self
+            return
         low, high = _ends(self.min, self.max, self.bins)
         _check_default(self.missing, self.default, low, high)
         if isinstance(self.bins, int) and self.bins > high - low + 1:
             raise refused(f"must be at most {high - low + 1}, the number of values from min to max", "bins")
         if isinstance(self.bins, tuple) and max(map(abs, self.bins)) > _LARGEST_INTEGER:
             raise refused(f"must lie between -{_LARGEST_INTEGER} and {_LARGEST_INTEGER}", "bins")
-        return self
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
@@ -465,11 +463,10 @@ class NumberColumn(_NumericColumn):
     edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         self._edges_checked()
         if self.bounds is not None:
-            return self
+            return
         low, high = _ends(self.min, self.max, self.bins)
         if low == high:
             raise refused(f"must be below max; both are {low}", "min")
@@ -483,7 +480,6 @@ class NumberColumn(_NumericColumn):
         if any(a >= b for a, b in pairwise(floats)):
             raise refused("makes bins narrower than a double can tell apart; use fewer or wider bins", blame)
         self._no_bin_without_value(edges, decimals)
-        return self
 
     def _no_bin_without_value(self, edges: Sequence[Fraction], decimals: int) -> None:
         for i, (start, end) in enumerate(pairwise(edges)):

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import parse, references
@@ -118,10 +118,8 @@ class Asked(Section):
 
 
 class _Listed(Asked):
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         unrepeated(self.columns, self.kind)
-        return self
 
 
 class Crosstab(_Listed):
@@ -151,12 +149,10 @@ class Grouped(Asked):
     def of(self) -> str | None:
         """The column of numbers; None for rows."""
 
-    @model_validator(mode="after")
-    def _grouped_soundly(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         unrepeated(self.by, "by")
         if self.of in self.by:
             raise refused("must be another column than the one whose numbers are used", "by")
-        return self
 
     @property
     def columns(self) -> Clique:
@@ -194,11 +190,10 @@ class Count(Grouped):
     def of(self) -> None:
         return None
 
-    @model_validator(mode="after")
-    def _about_something(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
+        super().model_post_init(context)
         if not self.columns:
             raise refused("needs where or by: the number of all rows is in every release", "count")
-        return self
 
 
 class _OfNumbers(Grouped):
@@ -286,12 +281,10 @@ class Model(Asked):
     target: ColumnName = Field(description="The column to explain.")
     on: tuple[ColumnName, ...] = Field(description="The columns that explain it.", min_length=1)
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         unrepeated(self.on, "on")
         if self.target in self.on:
             raise refused("must not hold the target", "on")
-        return self
 
     @property
     def columns(self) -> Clique:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise, product
 from math import prod
-from typing import Annotated, Literal, Self, cast
+from typing import Annotated, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.category import Categories
 from dpsynth.columns.codec import INVALID, Codec, Codes, Texts
@@ -335,8 +335,7 @@ class TextColumn(Modelled):
         description="With missing: false, the text of unusable cells. Left out: the first prefix.",
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.pattern is None:
             raise refused(
                 "is missing; give one such as '[0-9]{5}'. Free text can't be modelled: leave its column out, "
@@ -358,7 +357,6 @@ class TextColumn(Modelled):
         self._other_stands_apart(positions)
         if self.fallback() < 0:
             raise refused("must be a text of the pattern, with one of the prefixes", "default")
-        return self
 
     def _positions(self) -> Alphabets:
         assert self.pattern is not None

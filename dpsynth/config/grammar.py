@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from decimal import Decimal
 from math import prod
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol
 
 import pyarrow as pa
 from pydantic import Field, model_validator
@@ -495,8 +495,7 @@ class Spec(Section):
             values.setdefault("release", release_named(str(ledger["dataset"])))
         return values
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         layout = self._named_columns()
         columns = self._sizes_checked(layout)
         for name, expected in self.expected.items():
@@ -536,7 +535,6 @@ class Spec(Section):
         for pair in check_rules(self.constraints, layout).pairs:
             _countable(pair, columns, "constraints")
         self._public_checked(columns)
-        return self
 
     @property
     def expected(self) -> dict[str, Mapping[str, Decimal | int]]:

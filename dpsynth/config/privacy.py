@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -246,13 +246,11 @@ class Person(Section):
             return self.at_most or _DEFAULT_AT_MOST
         return self.max_rows
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.at_most is not None and self.max_rows != "private":
             raise refused("has no use beside a max_rows that is given; remove it", "at_most")
         if self.history is not None and self.bound == 1:
             raise refused("has no use with max_rows: 1: one row has no other one before it", "history")
-        return self
 
 
 def _unit_of(value: object) -> object:
@@ -305,8 +303,7 @@ class Split(Section):
         """True if the shares of all steps are given, not those of the exam and the cut-off alone."""
         return self.one_way is not None
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.one_way == 0:
             raise refused("must be above 0; every strategy starts from the single columns", "one_way")
         alone = self.model_fields_set and self.model_fields_set <= set(_MOST_ALONE)
@@ -322,7 +319,6 @@ class Split(Section):
         total = sum(shares.values())
         if total > 1:
             raise refused(f"must sum to at most 1; these shares sum to {total}")
-        return self
 
 
 class Privacy(Section):
@@ -424,12 +420,11 @@ class Privacy(Section):
         found = cls.known(values)
         return {"noise": "laplace" if found.get("delta") is None else "gaussian", **found}
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.noise not in PURE.noises and self.delta is None:
             raise refused("is missing: gaussian noise needs it, such as 1e-9. Or use noise: laplace", "delta")
         if self.accountant == "auto":
-            return self
+            return
         if self.accountant != PURE.accountant and self.delta is None:
             raise refused(
                 f"is missing: accountant {self.accountant} needs it, such as 1e-9. "
@@ -444,7 +439,6 @@ class Privacy(Section):
                 f"{' or '.join(measure.noises)}",
                 "accountant",
             )
-        return self
 
 
 class Cap(Section):

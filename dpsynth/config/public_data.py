@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from math import prod
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -38,10 +38,8 @@ class PublicTableSpec(TableFile):
     def _written_out(cls, values: object) -> object:
         return {"path": values} if isinstance(values, str) else values
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         self.check_format()
-        return self
 
 
 MAX_CELLS = 1_000_000
@@ -77,8 +75,7 @@ class PublicMarginalSpec(Section):
     )
     _cells: tuple[bool, tuple[Cell, ...]] = PrivateAttr(default=(False, ()))
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         unrepeated(self.columns, "columns")
         given = [key for key in ("counts", "shares", "file") if getattr(self, key) is not None]
         if len(given) != 1:
@@ -90,7 +87,6 @@ class PublicMarginalSpec(Section):
         else:
             listed = self.counts if self.counts is not None else self.shares or {}
             self._cells = self.counts is not None, tuple(((v,), number) for v, number in listed.items())
-        return self
 
     @property
     def cells(self) -> tuple[bool, tuple[Cell, ...]]:

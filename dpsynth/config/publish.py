@@ -6,9 +6,9 @@ All of it is made from noisy answers; none of it costs any budget.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, Protocol, Self, get_args
+from typing import Annotated, Literal, Protocol, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.section import Checked, Choice, JsonSchema, Section, Text, Whole, refused, unrepeated
 from dpsynth.columns.statistic_kinds import Statistic
@@ -77,13 +77,11 @@ class Publish(Section):
     def views(self) -> bool:
         return not (self.suppress_below is None and self.rounding is None and self.k_anonymity is None)
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         unrepeated(self.formats, "formats")
         for i, statistic in enumerate(self.statistics):
             if statistic in self.statistics[:i]:
                 raise refused("is listed twice", "statistics", i)
-        return self
 
 
 class Rows(Checked):

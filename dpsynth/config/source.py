@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -428,10 +428,9 @@ class Source(TableFile):
             "and that no cell makes it fail, state so with source.row_by_row: true"
         )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.elsewhere:
-            return self
+            return
         given = [key for key in ("path", "url", "url_from") if getattr(self, key) is not None]
         if not given:
             if self.query is not None:
@@ -447,7 +446,7 @@ class Source(TableFile):
             if self.query is not None:
                 raise refused("is for a database: give url or url_from in place of path", "query")
             self.check_format()
-            return self
+            return
         if self.query is None:
             raise refused(f"is missing: {given[0]} needs the SELECT whose rows are the table", "query")
         for key in TableFile.model_fields:
@@ -455,7 +454,6 @@ class Source(TableFile):
                 raise refused("is for files: remove it", key)
         if (doubt := self.doubt(self.url or "")) is not None:
             raise refused(doubt, "query")
-        return self
 
 
 class InMemory(Source):

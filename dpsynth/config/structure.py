@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -76,10 +76,8 @@ class ListedMarginal(Section):
     )
     weight: _Weight = Field(default=Decimal(1), description="Weight of its error.")
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         _two_or_more(self.columns, "columns")
-        return self
 
 
 class WorkloadSpec(Section):
@@ -106,13 +104,11 @@ class WorkloadSpec(Section):
         default=Decimal(TARGET_WEIGHT), description="Factor of the weight of a marginal with a target."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         unrepeated((frozenset(m.columns) for m in self.marginals), "marginals")
         unrepeated(self.targets, "targets")
         if "target_weight" in self.model_fields_set and not self.targets:
             raise refused("has no use without targets; name the columns to be predicted", "target_weight")
-        return self
 
 
 class Structure(Section):
@@ -147,8 +143,7 @@ class Structure(Section):
     def _written_out(cls, values: object) -> object:
         return {"method": values} if isinstance(values, str) else values
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         method = METHODS[self.method]
         if self.cliques is not None and not method.lists_cliques:
             listing = ", ".join(m.name for m in METHODS.values() if m.lists_cliques)
@@ -161,7 +156,6 @@ class Structure(Section):
         unrepeated((frozenset(c) for c in self.cliques or ()), "cliques")
         if self.workload is not None and not method.measures:
             raise refused(f"has no use with method {method.name}, which {method.does}", "workload")
-        return self
 
     def workload_over(self, columns: tuple[str, ...]) -> Workload:
         """The workload over these columns; by default all marginals of three columns."""

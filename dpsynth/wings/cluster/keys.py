@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Section, Text, refused
 from dpsynth.config.source import Engine as ByThisProcess
@@ -66,8 +66,7 @@ class Engine(ByThisProcess):
     )
     tls: Tls | None = Field(default=None, description="Certificates for a tls:// address under dask.")
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         encrypted = self.dask is not None and self.dask.startswith("tls://")
         if encrypted and self.tls is None:
             raise refused(
@@ -75,7 +74,6 @@ class Engine(ByThisProcess):
             )
         if not encrypted and self.tls is not None:
             raise refused("is for a tls:// address under engine.dask; remove it", "tls")
-        return self
 
     @property
     def by_workers(self) -> bool:

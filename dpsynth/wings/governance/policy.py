@@ -6,9 +6,9 @@ Invariant: public keys and numbers alone. A policy is what its file says; nothin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.bundle.signature import is_public_key
 from dpsynth.columns.section import Checked, Flag, JsonSchema, Section, Whole, refused
@@ -73,8 +73,7 @@ class Policy(Section):
         default=False, description="true: whoever asks for a release may be one of those who approve it."
     )
 
-    @model_validator(mode="after")
-    def _can_be_kept(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if not self.approvers:
             raise refused("must name at least one public key", "approvers")
         if self.approvals > len(self.approvers):
@@ -95,7 +94,6 @@ class Policy(Section):
                 "not approve what they ask. Or name one more approver",
                 "approvals",
             )
-        return self
 
     def keys_of(self, role: Role) -> tuple[str, ...]:
         """The keys of those who have a role; none where everybody has it."""

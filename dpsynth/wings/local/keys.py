@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.section import Choice, Number, Section, Whole, refused
 from dpsynth.config import Spec
@@ -99,11 +99,9 @@ class Local(Section):
         default=None, description="State the central guarantee of reports that a trusted shuffler mixes."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.gamma is not None and self.protocol != "warner":
             raise refused("is for protocol: warner; remove it, or use that", "gamma")
-        return self
 
     @property
     def fixed_odds(self) -> Fraction | None:

@@ -16,7 +16,7 @@ from decimal import Decimal
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.declaration import Modelled
@@ -90,11 +90,9 @@ class Parent(Section):
         "otherwise 2.",
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Parent:
+    def model_post_init(self, context: object, /) -> None:
         if self.roles is not None and self.roles > self.max_children:
             raise refused(f"must be at most max_children, {self.max_children}", "roles")
-        return self
 
 
 class Aggregate(Section):
@@ -178,8 +176,7 @@ class LinkedTable(Section):
         )
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> LinkedTable:
+    def model_post_init(self, context: object, /) -> None:
         if not self.columns:
             raise refused("must declare at least one column", "columns")
         for name in (*(self.key or ()), *(self.parent.key if self.parent else ())):
@@ -194,7 +191,6 @@ class LinkedTable(Section):
                 raise refused("is missing: name the column that tells the rows at the root apart", "key")
         elif self.unit is not None:
             raise refused("is for the table at the root: remove it", "unit")
-        return self
 
 
 def _tree(tables: Mapping[str, LinkedTable]) -> Mapping[str, LinkedTable]:

@@ -10,9 +10,9 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from math import prod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
@@ -278,15 +278,13 @@ class Accept(Section):
         "owner to decide. publish: it is shown, and says which are not met.",
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         for i, criterion in enumerate(self.criteria):
             if criterion in self.criteria[:i]:
                 raise refused("is listed twice", "criteria", i)
         if len(self.targets) > MOST_CLASSIFIERS:
             words = f"asks about more than {MOST_CLASSIFIERS} classifiers, which would take more than half"
             raise refused(f"{words} of the exam's budget; name fewer columns or scores", "criteria")
-        return self
 
     @property
     def sets(self) -> tuple[Clique, ...]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.bundle.recipient.query import Question as Parsed
 from dpsynth.bundle.recipient.query import question_in
@@ -47,11 +47,9 @@ class Verification(Section):
         description="ε of one answer; its delta is privacy.delta."
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         if self.question > self.epsilon:
             raise refused("must be at most verification.epsilon, the sum of all", "question")
-        return self
 
 
 def verification_of(spec: Spec) -> Verification:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from math import prod
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -112,8 +112,7 @@ class HierarchySpec(Section):
         min_length=1,
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         given = [key for key in _KEYS if getattr(self, key) is not None]
         if len(given) != 1:
             raise refused("must have one of the keys groups, widths, units and prefixes")
@@ -128,7 +127,6 @@ class HierarchySpec(Section):
             raise refused(words, "units")
         if list(self.prefixes or ()) != sorted(set(self.prefixes or ()), reverse=True):
             raise refused("must fall, such as [4, 2]", "prefixes")
-        return self
 
     @property
     def height(self) -> int:
@@ -204,8 +202,7 @@ class KAnonymity(Section):
         description="Largest share of the rows that may be left out, in place of generalising all rows more.",
     )
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def model_post_init(self, context: object, /) -> None:
         unrepeated(self.quasi_identifiers, "quasi_identifiers")
         for name in self.hierarchies:
             if name not in self.quasi_identifiers:
@@ -213,7 +210,6 @@ class KAnonymity(Section):
         for i, name in enumerate(() if self.l_diversity is None else self.l_diversity.sensitive):
             if name in self.quasi_identifiers:
                 raise refused(f"names '{name}', a quasi-identifier", "l_diversity", "sensitive", i)
-        return self
 
     def hierarchies_of(self, columns: Mapping[str, Column]) -> tuple[Hierarchy, ...]:
         """The hierarchies of the quasi-identifiers, in their order."""
