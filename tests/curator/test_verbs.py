@@ -170,6 +170,14 @@ def test_each_verb_is_charged_before_it_is_drawn(monkeypatch, tmp_path, verb, ki
     assert charged_first(monkeypatch, tmp_path, verb, terms_of(kind))
 
 
+def test_marginals_that_are_asked_together_are_all_charged_before_one_is_drawn(monkeypatch, tmp_path):
+    journal, curator = opened(tmp_path, "marginals", terms_of("gaussian"))
+    seen = watched_draws(monkeypatch, lambda: tmp_path / "journal.jsonl")
+    EXAMPLES["marginals"](curator)
+    journal.close()
+    assert seen == [(1, 2), (2, 2)]
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_is_answered_beyond_the_budget(tmp_path, verb):
     terms = terms_of("laplace")
