@@ -82,12 +82,15 @@ def _place(ledger: str | None, head: Path | None, config: Path | None, dataset: 
         from dpsynth.config import load
 
         spec = load(config)
+    return _Place(*address_of(spec, ledger, head), dataset, spec)
+
+
+def address_of(spec: Spec | None, url: str | None, head: Path | None) -> tuple[str, str | Path | None]:
+    """The database and the head file that were given, or else those of a config."""
     section = None if spec is None else spec.ledger
-    return _Place(
-        url=ledger or (section.url if section else "sqlite:///ledger.db"),
-        head=head or (section.head if section else None),
-        named=dataset,
-        spec=spec,
+    return (
+        url or (section.url if section else "sqlite:///ledger.db"),
+        head or (section.head if section else None),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsynth.cli.ledger_commands import Head, Url, address_of
 from dpsynth.cli.printing import write_page
 from dpsynth.errors import ConfigError, spelt_out
 
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Key = Annotated[
     Path | None, typer.Option(help="The file of your key, as dpsynth keygen makes; left out: DPSYNTH_KEY's.")
-]
-Url = Annotated[
-    str | None, typer.Option(help="The ledger's database; left out: the config's, or sqlite:///ledger.db.")
-]
-Head = Annotated[
-    Path | None, typer.Option(help="The file that remembers the ledger's last row; left out: the config's.")
 ]
 
 
@@ -319,11 +314,7 @@ def _decimal(figure: object) -> str:
 def _ledger(spec: Spec | None, url: str | None, head: Path | None) -> Ledger:
     from dpsynth.ledger.ledger import Ledger
 
-    section = None if spec is None else spec.ledger
-    return Ledger(
-        url or (section.url if section else "sqlite:///ledger.db"),
-        head or (section.head if section else None),
-    )
+    return Ledger(*address_of(spec, url, head))
 
 
 def _key(given: Path | None, otherwise: str | None = None) -> SigningKey:
