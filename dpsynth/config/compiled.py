@@ -194,14 +194,14 @@ def compiled(spec: Spec) -> CompiledSpec:
 def _bound(spec: Spec) -> set[str]:
     """Columns that keep the bins declared: something is asked, or known, about these bins.
 
-    Columns that a statistic or a public marginal counts, or of whose values a constraint says something. In
-    the local model, or if no values are merged, more cells would be more noise.
+    Columns that a statistic or a public marginal counts, or that a constraint computes or ties. In the local
+    model, or if no values are merged, more cells would be more noise.
     """
     if spec.trust == "local" or not spec.structure.merge_rare:
         return set(spec.columns)
     found = {name for marginal in spec.public_marginals for name in marginal.columns}
     if spec.constraints:
-        found |= rules_of(spec.constraints, layout_of(spec.columns)).by_value
+        found |= rules_of(spec.constraints, layout_of(spec.columns)).computed
     for asked in spec.publish.statistics:
         found |= {*asked.columns}.difference(asked.numbers)
         found |= {c for some in asked.cliques if len(some) > 1 for c in some}

@@ -71,7 +71,7 @@ def test_listed_edges_many_bins_and_edges_to_be_found_bind(declared, number):
         {"publish": {"statistics": [{"count": "rows", "by": "x"}]}},
         {"publish": {"statistics": [{"correlation": ["x", "y2"]}]}},
         {"publish": {"statistics": [{"mean": "y2", "by": "x"}]}},
-        {"constraints": ["x > 3 implies y == 'a'"]},
+        {"constraints": ["x == y2 + 1"]},
         {"public_marginals": [{"columns": ["x"], "shares": {"0 to 49": 1, "50 to 99": 2}}]},
         {"structure": {"merge_rare": 0}},
     ],

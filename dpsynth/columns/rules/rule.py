@@ -162,27 +162,14 @@ class Rules:
         return tuple(found)
 
     @property
-    def by_value(self) -> frozenset[str]:
-        """The columns of which a rule says more than whether their cells are missing."""
+    def computed(self) -> frozenset[str]:
+        """The columns of sums and of ties, and those that they are computed from."""
         found = {c for tie in self.ties for c in (tie.left, tie.right)}
-        found |= {c for total in self.sums.values() for c in (total.target, *self.names(total.formula))}
-        for condition in self.conditions:
-            for operand in _compared(condition.formula):
-                found |= {*self.names(operand)}
-        return frozenset(found)
+        return frozenset(found.union(*((t.target, *self.names(t.formula)) for t in self.sums.values())))
 
     @cached_property
     def named(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(c for i in range(len(self.written)) for c in self.columns(i)))
-
-
-def _compared(formula: Expression) -> Iterator[Reference]:
-    """The columns of a formula but for those that are only tested for missing cells."""
-    if isinstance(formula, Reference):
-        yield formula
-    elif isinstance(formula, Call) and formula.operation != "missing":
-        for operand in formula.operands:
-            yield from _compared(operand)
 
 
 T = TypeVar("T")

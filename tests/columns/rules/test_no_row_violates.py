@@ -39,7 +39,7 @@ def cells(texts, name):
 def any_conditions(conditions, seed):
     rules = [plain.written(c) for c in conditions]
     try:
-        layout = compiled(spec_of(plain.COLUMNS, rules)).layout
+        layout = layout_of(spec_of(plain.COLUMNS, rules).columns)
     except ConfigError:
         assume(False)
     texts = texts_of(layout, rules, 60, seed)
@@ -111,7 +111,7 @@ def test_a_grid_that_says_too_much_is_caught(monkeypatch):
 )
 @pytest.mark.parametrize("seed", some(range(3), 1))
 def test_sums_hold_wherever_all_parts_are_there(rules, seed):
-    layout = compiled(spec_of(SUMS, rules)).layout
+    layout = layout_of(spec_of(SUMS, rules).columns)
     texts = texts_of(layout, rules, 400, seed)
     number = {n: np.array([np.nan if t in ("", "7", "-1") else float(t) for t in texts[n]]) for n in SUMS}
     number["c"][np.array(texts["c"]) == "3.00"] = np.nan
@@ -156,7 +156,7 @@ def partners_seen(texts, left, right):
 @pytest.mark.parametrize("seed", some(range(4), 2))
 def test_ties_hold(seed):
     rules = ["a determines b", "c <-> b", "d <-> c", "a determines e", "e < 9 or d > '2020-01-31'"]
-    layout = compiled(spec_of(TIES, rules)).layout
+    layout = layout_of(spec_of(TIES, rules).columns)
     texts = texts_of(layout, rules, 500, seed)
     for left, right in [("a", "b"), ("c", "b"), ("b", "c"), ("d", "c"), ("c", "d"), ("a", "e")]:
         seen = partners_seen(texts, left, right)
@@ -175,7 +175,7 @@ def test_a_check_that_passes_everything_is_caught(monkeypatch):
 
 
 def test_a_tie_that_is_forgotten_is_caught(monkeypatch):
-    layout = compiled(spec_of(TIES, ["a determines c"])).layout
+    layout = layout_of(spec_of(TIES, ["a determines c"]).columns)
     monkeypatch.setattr(drawing.Tied, "partners", ())
     seen = partners_seen(texts_of(layout, ["a determines c"], 300), "a", "c")
     assert any(len(values) > 1 for values in seen.values())
@@ -186,7 +186,7 @@ def test_rows_that_no_repair_mends_are_given_the_values_of_rows_that_obey(monkey
     monkeypatch.setattr(drawing, "repaired", lambda obedience, codes, *_: (dict(codes), (0,)))
     column = {"type": "integer", "min": 0, "max": 999, "bins": 1000, "missing": False}
     columns, rules = {"a": column, "b": column, "free": column}, ["a + b == 1001 and a >= 500"]
-    layout = compiled(spec_of(columns, rules)).layout
+    layout = layout_of(spec_of(columns, rules).columns)
     calls = []
 
     def draw(rows):
@@ -213,7 +213,7 @@ def test_where_the_model_has_no_row_that_obeys_a_witness_stands_in():
         "twice": {"type": "derived", "formula": "a * 2"},
     }
     rules = ["twice == 14 and day > '2020-06-10' and size == 'M'"]
-    layout = compiled(spec_of(columns, rules)).layout
+    layout = layout_of(spec_of(columns, rules).columns)
     rng = np.random.default_rng(0)
 
     def draw(rows):
@@ -229,7 +229,7 @@ def test_where_the_model_has_no_row_that_obeys_a_witness_stands_in():
 @pytest.mark.parametrize("rows", [0, 1])
 def test_few_rows_are_as_good_as_many(rows):
     rules = ["n <= m", "c <-> e"]
-    layout = compiled(spec_of(plain.COLUMNS, rules)).layout
+    layout = layout_of(spec_of(plain.COLUMNS, rules).columns)
     assert len(texts_of(layout, rules, rows)["n"]) == rows
 
 
@@ -246,7 +246,7 @@ def test_a_value_without_partner_has_none():
 
 
 def test_marginals_are_asked_of_ties_and_of_numbers_in_wide_bins_alone():
-    layout = compiled(spec_of(plain.COLUMNS, ["n <= m"])).layout
+    layout = layout_of(spec_of(plain.COLUMNS, ["n <= m"]).columns)
     rng = np.random.default_rng(0)
     asked = []
 
@@ -320,7 +320,7 @@ CLOCK_RULES = ("delay == minutes(planned, left)", "hour == hour(planned)", "minu
 
 def clock_rows():
     """Rows of times of day, of which all that are planned lie at whole and half hours."""
-    layout, rng = compiled(spec_of(CLOCK, CLOCK_RULES)).layout, np.random.default_rng(3)
+    layout, rng = layout_of(spec_of(CLOCK, CLOCK_RULES).columns), np.random.default_rng(3)
     minutes = {c.name: c for c in layout.columns}["minute"].codec.labels
 
     def draw(rows):

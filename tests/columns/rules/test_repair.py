@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from dpsynth.columns.kinds import layout_of
 from dpsynth.columns.rules import Drawing, Tied, drawing, repair, rules_of
 from dpsynth.columns.rules.drawing import Finer
 from dpsynth.columns.rules.grids import Obedience, broken_in
-from dpsynth.config import compiled
 from tests.columns.rules.tables import any_codes, any_marginal
 from tests.specs import spec_of
 from tests.thinned import some
@@ -97,7 +97,7 @@ class Case:
         import pyarrow as pa
 
         self.rng = np.random.default_rng(seed)
-        self.layout = compiled(spec_of(columns, rules)).layout
+        self.layout = layout_of(spec_of(columns, rules).columns)
         table = make(self.rng)
         self.codes = {
             c.name: c.encode(pa.array([str(v) for v in table[c.name]], pa.string()))
@@ -202,7 +202,7 @@ def test_rows_that_obey_keep_their_cells():
 
 def test_no_row_becomes_missing_to_obey_a_rule():
     columns = {n: {"type": "integer", "min": 0, "max": 19} for n in ("a", "b")}
-    layout = compiled(spec_of(columns, ["a <= b"])).layout
+    layout = layout_of(spec_of(columns, ["a <= b"]).columns)
     rng = np.random.default_rng(0)
     codes = {"a": rng.integers(0, 20, 2000), "b": rng.integers(0, 20, 2000)}
     rules = rules_of(["a <= b"], layout)
@@ -212,7 +212,7 @@ def test_no_row_becomes_missing_to_obey_a_rule():
 
 def test_columns_that_are_kept_stay_and_rules_that_share_only_these_are_obeyed_apart():
     columns = {n: {"type": "integer", "min": 0, "max": 19, "missing": False} for n in ("a", "b", "c")}
-    layout = compiled(spec_of(columns, ["a <= b", "a + c == 19"])).layout
+    layout = layout_of(spec_of(columns, ["a <= b", "a + c == 19"]).columns)
     rng = np.random.default_rng(0)
     codes = {n: rng.integers(0, 20, 2000) for n in columns}
     obedience = Obedience(rules_of(["a <= b", "a + c == 19"], layout), layout)
@@ -266,7 +266,7 @@ def test_moves_change_what_is_left_to_each_aim_by_the_rows_that_moved():
 )
 def test_rules_over_rows_close_the_cells_that_their_tables_close(rule, monkeypatch):
     columns = {n: {**declared, "missing": True} for n, declared in STAYS.items()}
-    layout = compiled(spec_of(columns, [rule])).layout
+    layout = layout_of(spec_of(columns, [rule]).columns)
     rng = np.random.default_rng(0)
     codes, rules = any_codes(layout, rng)(400), rules_of([rule], layout)
     (table,) = Obedience(rules, layout).parts
@@ -283,7 +283,7 @@ def test_a_finer_cell_lies_in_one_cell_of_the_table_and_missing_stays_missing():
         "a": {"type": "number", "min": 0, "max": 9, "bins": 3, "decimals": 1},
         "b": {"type": "integer", "min": 0, "max": 200, "bins": 10, "missing": ["-1"]},
     }
-    layout = compiled(spec_of(columns, ["a <= b"])).layout
+    layout = layout_of(spec_of(columns, ["a <= b"]).columns)
     rng = np.random.default_rng(0)
     finer = Finer.of(rules_of(["a <= b"], layout), layout, any_marginal(layout, rng))
     codes = any_codes(layout, rng)(3000)

@@ -294,18 +294,20 @@ def test_pairs_of_the_first_rows_matter_more_unless_the_owner_says_what_matters(
     assert spec_of(structure="independent").structure.workload is None
 
 
-def test_what_is_missing_alone_takes_no_bins_from_a_column():
+def test_conditions_take_no_bins_from_a_column():
     from dpsynth.config import compiled
 
-    columns = compiled(spec_of()).layout.modelled
-    plain = Spec.from_dict(
-        {**BASE, "columns": {"age": {"type": "integer", "min": 0, "max": 99}, "b": {"type": "boolean"}}}
-    )
-    assert columns["persons_1_age"].codec.labels == compiled(plain).layout.modelled["age"].codec.labels
-    bound = changed("persons.constraints", ["age < 50 or sex == 'f'"])
-    assert len(compiled(spec_of(bound)).layout.modelled["persons_1_age"].codec.labels) <= len(
-        columns["persons_1_age"].codec.labels
-    )
+    number = {"type": "number", "min": 0, "max": 9000, "decimals": 2, "bins": 20}
+    tables = changed("persons.columns.cost", number)
+    tables["households"]["columns"] = {**tables["households"]["columns"], "cap": number}
+    columns = compiled(spec_of(tables)).layout.modelled
+    assert len(columns["persons_1_cost"].codec.labels) > 100
+    tables["persons"]["constraints"] = ["cost <= households.cap", "age < 50 or sex == 'f'"]
+    ruled = compiled(spec_of(tables)).layout.modelled
+    assert all(ruled[c].codec.labels == column.codec.labels for c, column in columns.items())
+    tables["persons"]["constraints"] = ["cost == round(households.cap * 0.9, 2)"]
+    summed = compiled(spec_of(tables)).layout.modelled
+    assert all(len(summed[c].codec.labels) == 20 for c in ("cap", "persons_1_cost", "persons_3_cost"))
 
 
 def test_rows_that_are_not_there_are_expected_beside_cells_that_are_missing():
