@@ -551,7 +551,7 @@ def _widen(
     for rule in table.constraints:
         own = renamed(undotted(rule), {**above, **names})
         # A rule says nothing of a row that isn't there.
-        bare = not there or "<->" in rule or not _may_be(False, parse(undotted(rule)), names)
+        bare = not there or not _named(rule) or not _may_be(False, parse(undotted(rule)), names)
         wide.rules.append(own if bare else f"{there[0]} < {there[1]} or ({own})")
 
 

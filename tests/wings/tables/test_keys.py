@@ -93,6 +93,7 @@ def test_rules_about_rows_above_hold_in_each_row():
         ("if(sex == 'f', 1, households.rent) > 9", True),
         ("(households.rent is missing) == (sex is missing)", True),
         ("(age is missing) == (sex is missing)", False),
+        ("age determines sex", False),
         ("households.rent == 2 * age or households.rent > 9", False),
         ("households.region == 'N' implies not (sex == 'f')", False),
         ("age is not missing implies households.rent > age", False),
