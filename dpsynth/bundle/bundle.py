@@ -117,7 +117,7 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     yield "rows.npz"
     if publication.rows.chain is not None:
         yield from CHAIN_FILES
-        _write_json(folder / LINKS, [_described(m) for m in publication.history])
+        _write_json(folder / LINKS, [{**_described(m), **axes} for m, axes in publication.history])
         yield LINKS
     if publication.exam is not None and publication.exam.distances is not None:
         _write_table(folder / exam.FILE, publication.exam.table)

@@ -192,7 +192,7 @@ class Publication:
             such a rule.
         terms: terms of use for recipients.
         provenance: the configuration's section of that name.
-        history: each column with that of the row before, where rows follow each other.
+        history: each column with that of the row before, where rows follow each other, and what its axes are.
     """
 
     release: str
@@ -239,7 +239,7 @@ class Publication:
     sampled: SampledUnits | None = None
     audience: BundleAudience | None = None
     weights: tuple[WeightedCounts, ...] = ()
-    history: tuple[Measurement, ...] = ()
+    history: tuple[tuple[Measurement, Mapping[str, object]], ...] = ()
     provenance: Provenance = NO_PROVENANCE
 
     @cached_property

@@ -116,6 +116,16 @@ def row_before(column: str) -> str:
     return f"{column} (row before)"
 
 
+StepCells = Mapping[str, NDArray[np.integer]]
+"""The cell of each step of some columns, integers[codes, codes + 1]: by its code, and the one before."""
+NO_STEPS: StepCells = {}
+
+
+def step_of(column: str) -> str:
+    """The name of the column that holds, for each row, the kind of the step from the row before to it."""
+    return f"{column} (step)"
+
+
 def with_rows_before(
     codes: Mapping[str, NDArray[np.unsignedinteger]], domain: Domain, before: NDArray[np.integer]
 ) -> dict[str, NDArray[np.unsignedinteger]]:

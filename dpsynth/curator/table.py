@@ -33,7 +33,16 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Weighting, whole_weight
 from dpsynth.columns.column import Column, codes_of, domain_of
-from dpsynth.columns.domain import Clique, Compression, Domain, cells_of, with_rows_before
+from dpsynth.columns.domain import (
+    Clique,
+    Compression,
+    Domain,
+    StepCells,
+    cells_of,
+    row_before,
+    step_of,
+    with_rows_before,
+)
 from dpsynth.columns.finished_table import RIGHT, Classifier
 from dpsynth.columns.parities import number_of_sets, parities
 from dpsynth.columns.sums import Centring, Pieces
@@ -192,8 +201,8 @@ class Engine(Protocol):
     def weighted(self, by: Weighting) -> Engine:
         """The same rows, each counted as often as ``Neighbours.weighted`` or ``surplus`` says."""
 
-    def with_rows_before(self) -> Engine:
-        """The same rows, each with the codes of the row before it; see ``domain.with_rows_before``."""
+    def with_rows_before(self, steps: StepCells) -> Engine:
+        """The same rows, each with the codes of the row before it, and the cells of some steps."""
 
 
 class UnboundedEngine(Protocol):
@@ -463,8 +472,11 @@ class PrivateTable:
             room=self.room,
         )
 
-    def with_rows_before(self) -> PrivateTable:
+    def with_rows_before(self, steps: StepCells) -> PrivateTable:
         """The same rows, each with the codes of the row before it; of counts only.
+
+        Args:
+            steps: cells of columns ``step_of`` some columns; the last step of all has the last cell.
 
         Raises:
             ValueError: the rows of a unit have no order.
@@ -472,9 +484,12 @@ class PrivateTable:
         if self.before is None:
             raise ValueError("the rows of a unit have no order here")
         codes = with_rows_before(self.codes, self.domain, self.before)
-        return replace(
-            self, domain=self.domain.with_rows_before, codes=codes, texts={}, steps={}, summed=frozenset()
-        )
+        sizes = dict(self.domain.with_rows_before.sizes)
+        for column, cells in steps.items():
+            sizes[step_of(column)] = int(cells[-1, -1]) + 1
+            narrow = cells.astype(np.min_scalar_type(cells[-1, -1]))
+            codes[step_of(column)] = narrow[codes[column], codes[row_before(column)]]
+        return replace(self, domain=Domain(sizes), codes=codes, texts={}, steps={}, summed=frozenset())
 
     def weighted(self, by: Weighting) -> PrivateTable:
         """The same rows, each counted as often as its weight or surplus says; of counts only.

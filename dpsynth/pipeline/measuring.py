@@ -11,8 +11,8 @@ reserved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.bundle.publication import TierAnswers
 from dpsynth.columns.column import domain_of
-from dpsynth.columns.domain import Clique, Compression, Domain, row_before
+from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import (
     CombinedCounts,
@@ -44,7 +44,6 @@ from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.model import Denoised, Expansion, estimate, posteriors, public_counts
-from dpsynth.model.denoising import smoothed
 from dpsynth.model.estimation import Fit
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.measurement_file import Answered
@@ -66,10 +65,6 @@ Answer = TypeVar("Answer", bound=OwnAnswer)
 
 MOST_PLACES = 64
 """Places of the column that rows are ordered by, up to which none of them are merged."""
-
-
-STEADY = 10.0
-"""Errors of a cell that the rows of a value are, at least, where rows before are counted by values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +154,25 @@ class History:
     """Answers about rows that follow each other.
 
     Attributes:
-        links: each column with that of the row before, over groups or over all values.
+        links: each column with that of the row before, over groups, all values, or kinds of steps.
         lengths: float64[contribution bound], the number of persons with 1, 2, ... rows.
+        axes: the kinds of steps of a column, as JSON values.
     """
 
     links: tuple[Measurement, ...]
     lengths: NDArray[np.float64]
+    axes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    @property
+    def described(self) -> tuple[tuple[Measurement, Mapping[str, object]], ...]:
+        """Each answer, with its axes where they are steps."""
+        return tuple((m, self.axes.get(m.clique[0], {})) for m in self.links)
+
+
+LINKS: Point[Callable[[Clique, Stage, Answers, Curator | WeighedDoor, Expansion], History]] = Point(
+    "links", "histories"
+)
+"""Asks about some columns and the row before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,10 +415,10 @@ def count_rows(inputs: Inputs, stage: Stage) -> Stage:
     """
     known = inputs.compiled.public_marginals.rows
     total = stage.curator.count(stage.plan.total_price) if known is None else ExactTotal.of(known)
-    return replace(stage, total=_answered([total]))
+    return replace(stage, total=answered([total]))
 
 
-def _answered(answers: Sequence[Answer | None]) -> tuple[Answer, ...]:
+def answered(answers: Sequence[Answer | None]) -> tuple[Answer, ...]:
     """Answers that are all there."""
     found = tuple(answer for answer in answers if answer is not None)
     if len(found) < len(answers):
@@ -467,7 +475,7 @@ def _one_way(stage: Stage) -> tuple[OwnAnswer, ...]:
         allowance = curator.remaining - plan.own.price
     else:
         allowance = plan.budget * plan.shares.one_way - plan.total_price
-    return _answered(curator.marginals(list(plan.one_way), allowance, list(plan.one_way.values())))
+    return answered(curator.marginals(list(plan.one_way), allowance, list(plan.one_way.values())))
 
 
 def measure_statistics(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
@@ -520,35 +528,15 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     if stage.plan.weighs:
         most, columns = stage.plan.neighbours.max_rows, len(stage.domain.columns)
         persons, door = weighed(stage.curator, most, answers.rows, columns)
-    history = _history(inputs.compiled.linked, stage, answers, door or stage.curator, expansion)
+    history = None
+    if stage.plan.shares.history:
+        ask = LINKS.needed("privacy.unit.history")
+        history = ask(inputs.compiled.linked, stage, answers, door or stage.curator, expansion)
     if door is not None:
         found = _by_weights(inputs, stage, answers, expansion, persons, door)
     else:
         found = replace(_by_rows(inputs, stage, answers, expansion), by_weights=persons)
     return replace(found, history=history)
-
-
-def _history(
-    columns: Clique, stage: Stage, answers: Answers, door: Curator | WeighedDoor, expansion: Expansion
-) -> History | None:
-    """Each of some columns together with that of the row before; None where rows don't follow each other.
-
-    Most rows are near the value before them, so they are counted over all values where that is not too many
-    cells for the noise, and over groups otherwise.
-    """
-    price = stage.plan.budget * stage.plan.shares.history
-    if not price:
-        return None
-    most = answers.rows / (STEADY * door.cell_error(price / len(columns)))
-    groups = expansion.compression.groups
-    coarse = Compression({c: own for c, own in groups.items() if expansion.domain.sizes[c] > most})
-    sizes = coarse.coarse(expansion.domain).sizes
-    linked = door.with_rows_before().grouped(coarse.with_rows_before)
-    pairs = [(c, row_before(c)) for c in columns]
-    links = _answered(linked.marginals(pairs, price, [Fraction(sizes[c]) for c in columns]))
-    assert answers.units is not None
-    by_rows = answers.units.up_to(stage.plan.neighbours.max_rows).astype(np.float64)
-    return History(links, smoothed(by_rows, answers.units.variance))
 
 
 def _by_rows(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:
@@ -599,7 +587,7 @@ def _by_weights(
 
 
 def _weighted(answers: Sequence[Measurement | None]) -> tuple[WeightedCounts, ...]:
-    return tuple(m for m in _answered(answers) if isinstance(m, WeightedCounts))
+    return tuple(m for m in answered(answers) if isinstance(m, WeightedCounts))
 
 
 def _measured_again(

@@ -145,7 +145,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         sampled=sampled_units(inputs.spec),
         audience=audience if audience.name else None,
         weights=(*measured.by_weights, *measured.surplus),
-        history=() if measured.history is None else measured.history.links,
+        history=() if measured.history is None else measured.history.described,
         provenance=inputs.spec.provenance,
     )
 

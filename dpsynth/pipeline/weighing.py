@@ -31,7 +31,7 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Weighting, whole_weight
 from dpsynth.columns.codec import Codec
 from dpsynth.columns.column import Column
-from dpsynth.columns.domain import Clique, Compression
+from dpsynth.columns.domain import NO_STEPS, Clique, Compression, StepCells
 from dpsynth.columns.measurement import Estimates, ManyEstimates, Measurement, WeightedCounts
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums, Pieces
 from dpsynth.plan.questions import Door
@@ -56,7 +56,7 @@ class RowsDoor(Door, Protocol):
 
     def weighted(self, by: Weighting = "weights") -> RowsDoor: ...
 
-    def with_rows_before(self) -> RowsDoor: ...
+    def with_rows_before(self, steps: StepCells = NO_STEPS) -> RowsDoor: ...
 
     def grouped(self, compression: Compression) -> RowsDoor: ...
 
@@ -108,9 +108,9 @@ class WeighedDoor:
         """The door to the same rows over a compressed domain."""
         return replace(self, curator=self.curator.grouped(compression)) if compression.groups else self
 
-    def with_rows_before(self) -> WeighedDoor:
+    def with_rows_before(self, steps: StepCells = NO_STEPS) -> WeighedDoor:
         """The door to the same rows, each with the values of the row before it."""
-        return replace(self, curator=self.curator.with_rows_before())
+        return replace(self, curator=self.curator.with_rows_before(steps))
 
     @property
     def measure(self) -> Measure:

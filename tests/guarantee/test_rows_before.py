@@ -17,7 +17,7 @@ from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.domain import Compression, row_before
+from dpsynth.columns.domain import Compression, row_before, step_of
 from dpsynth.curator import Curator, Terms, load_rows, loaded_rows
 from dpsynth.curator.units import rows_before, windows_kept
 from tests.guarantee.small_tables import Notes, drawn_upon
@@ -33,6 +33,11 @@ COLUMNS = [
 NEAR = [Neighbours("add_remove", "who", BOUND), Neighbours("replace_one", "who", BOUND)]
 TERMS = [(ZCDP, "gaussian"), (PURE, "laplace")]
 PAIR = ("a", row_before("a"))
+STEPS = {
+    "a": np.array([[0, 1, 2], [1, 0, 3]]),
+    "year": np.array([[0, 1, 1, 2, 3]] * 2 + [[0, 1, 1, 2, 4], [1, 0, 2, 2, 4]]),
+}
+ASKED = [PAIR, (step_of("a"),), (step_of("year"),)]
 CELLS = [*product((0, 1), (0, 2))]
 PERSONS = [p for n in range(BOUND + 2) for p in product(CELLS, repeat=n)]
 OTHERS = [[], [[(0, 1)], [(1, 3), (1, 0), (0, 2)]]]
@@ -56,15 +61,15 @@ def declared(event):
     return event.l2_squared if isinstance(event, GaussianEvent) else event.l1
 
 
-def farthest(monkeypatch, near, terms, weighted) -> float:
+def farthest(monkeypatch, near, terms, weighted, asked=PAIR) -> float:
     """The most that a person moves the counts over what is charged for, in the metric of the noise."""
     power, worst = 2 if terms[1] == "gaussian" else 1, 0.0
     for others in OTHERS:
         exact, charged = [], set()
         for person in PERSONS:
             curator, notes = opened([*others, person], near, *terms)
-            door = (curator.weighted() if weighted else curator).with_rows_before()
-            exact += drawn_upon(monkeypatch, lambda d=door: d.marginals([PAIR], PRICE))
+            door = (curator.weighted() if weighted else curator).with_rows_before(STEPS)
+            exact += drawn_upon(monkeypatch, lambda d=door: d.marginals([asked], PRICE))
             charged.add(declared(notes.entries[0].event))
         (moved,) = charged
         for one, other in product(exact, exact if near.relation == "replace_one" else exact[:1]):
@@ -72,23 +77,25 @@ def farthest(monkeypatch, near, terms, weighted) -> float:
     return worst
 
 
+@pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("near", "terms"), [(n, t) for n in NEAR for t in TERMS])
 def test_no_neighbour_moves_rows_and_those_before_further_than_declared_and_some_move_them_so_far(
-    monkeypatch, near, terms, weighted
+    monkeypatch, near, terms, weighted, asked
 ):
     # Rows of one person differ in whether one comes before: only by weights one row moves a cell by all.
     least = 1 if weighted or terms[1] == "laplace" else 1 / 2
-    assert least <= farthest(monkeypatch, near, terms, weighted) <= 1
+    assert least <= farthest(monkeypatch, near, terms, weighted, asked) <= 1
 
 
+@pytest.mark.parametrize("asked", ASKED[:2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_row_before_of_another_person_is_caught(monkeypatch, weighted):
+def test_a_row_before_of_another_person_is_caught(monkeypatch, weighted, asked):
     def of_anybody(persons, order):
         return rows_before(np.zeros_like(persons), order)
 
     monkeypatch.setattr(loaded_rows, "rows_before", of_anybody)
-    assert farthest(monkeypatch, NEAR[0], TERMS[1], weighted) > 1
+    assert farthest(monkeypatch, NEAR[0], TERMS[1], weighted, asked) > 1
 
 
 def test_rows_beyond_the_bound_that_were_kept_are_caught(monkeypatch):
@@ -104,6 +111,8 @@ def test_a_row_has_the_values_of_the_one_before_it_in_its_persons_order_and_none
     counts = door._counts.of(("year", row_before("year")))
     found = {(int(y), int(b)): int(counts[y, b]) for y, b in zip(*np.nonzero(counts), strict=True)}
     assert found == {(0, 4): 1, (1, 0): 1, (3, 1): 1, (2, 4): 2, (2, 2): 1}
+    steps = curator.with_rows_before(STEPS)._counts.of((step_of("year"),)).tolist()
+    assert steps == [2, 1, 0, 1, 2]
     # Rows of equal places stay in the table's order.
     assert door._counts.of(PAIR)[0, 1] == 1
 

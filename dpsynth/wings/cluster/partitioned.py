@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Neighbours, Weighting
 from dpsynth.accounting.slices import Slice
 from dpsynth.columns.column import Column, domain_of
-from dpsynth.columns.domain import Clique, Compression, Domain
+from dpsynth.columns.domain import Clique, Compression, Domain, StepCells
 from dpsynth.columns.finished_table import Classifier
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.config.files.form import FileForm
@@ -346,7 +346,7 @@ class PartitionedTable:
         domain = compression.coarse(self.domain)
         return replace(self, domain=domain, compression=compression)
 
-    def with_rows_before(self) -> PartitionedTable:
+    def with_rows_before(self, steps: StepCells) -> PartitionedTable:
         raise ValueError("the rows of a unit have no order here")
 
     def weighted(self, by: Weighting) -> PartitionedTable:

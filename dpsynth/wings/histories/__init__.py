@@ -1,6 +1,7 @@
 """The histories' wing: rows of a person that follow each other, drawn one after another.
 
-Invariant: post-processing. What is asked about rows and those before them is asked by the core, at its door.
+Invariant: what is asked about rows and those before them (``links``) is asked at the door that the core hands
+over. All else is post-processing.
 """
 
 from dpsynth.wing import Wing
@@ -9,5 +10,9 @@ _HERE = "dpsynth.wings.histories.chains"
 
 WING = Wing(
     title="Rows that follow each other",
-    points={"fit": f"{_HERE}:chain_of", "chains": f"{_HERE}:load_chain"},
+    points={
+        "links": "dpsynth.wings.histories.links:ask",
+        "fit": f"{_HERE}:chain_of",
+        "chains": f"{_HERE}:load_chain",
+    },
 )

@@ -31,7 +31,7 @@ from dpsynth.bundle.row_source import CHAIN_FILES
 from dpsynth.columns.domain import Clique, Domain, row_before
 from dpsynth.columns.measurement import DenoisedCounts, Observation
 from dpsynth.config import CompiledSpec
-from dpsynth.model.denoising import Denoised, denoised, denoised_answers, independent
+from dpsynth.model.denoising import denoised, denoised_answers, independent
 from dpsynth.model.estimation import FitOptions, estimate
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array
@@ -43,6 +43,7 @@ from dpsynth.model.sampling import sample
 from dpsynth.model.storage import Member, load, opened, require, save, save_arrays
 from dpsynth.model.triangulation import Triangulation
 from dpsynth.pipeline.measuring import Measured
+from dpsynth.wings.histories.links import Linked, StepKinds
 from dpsynth.wings.histories.sequences import UnitRows
 
 MODEL, STEPS = CHAIN_FILES
@@ -262,10 +263,10 @@ def chain_of(
 ) -> Chain:
     """The chain of a release, by all its answers and the model of single rows."""
     history, given = measured.history, compiled.spec.privacy.history
-    assert history is not None and given is not None
+    assert isinstance(history, Linked) and given is not None
     together = denoised_answers(measured.fitted_to, measured.posteriors)
     constant = tuple(c for c in measured.spread.domain.columns if c not in compiled.linked)
-    steps = Steps(given.order_by, constant, given.rising, ruled)
+    steps = Steps(given.order_by, constant, given.rising, ruled, history.steps)
     return chained(measured.spread, rows, together, history.links, steps, history.lengths, _MOST_CELLS)
 
 
@@ -278,12 +279,14 @@ class Steps:
         constant: columns that never change.
         rising: columns that never fall.
         ruled: cells of several columns that rules close, over groups.
+        kinds: of columns whose steps were counted by kinds.
     """
 
     order: str
     constant: Clique = ()
     rising: Clique = ()
     ruled: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
+    kinds: Mapping[str, StepKinds] = field(default_factory=dict)
 
     @property
     def kept(self) -> Clique:
@@ -338,37 +341,37 @@ def chained(
     zeros: dict[Clique, NDArray[np.bool_]] = {
         (c, row_before(c)): steps.closed(c, *held[c], groups.get(c)) for c in steps.kept
     }
-    known: dict[Clique, Denoised] = {}
+    known: dict[Clique, tuple[Array, float]] = {}
+    units = np.maximum(lengths, _LEAST)
+    first = float(units.sum() / (np.arange(1, len(units) + 1) @ units))
     for m in history:
-        known[m.clique] = denoised(m.values, m.variance, _expected(m, expansion))
+        known[m.clique] = _denoised(m, expansion, rows, first, steps.kinds.get(m.clique[0]))
         if m.clique[0] == order and order not in names:
             at = np.arange(held[order][1])
             if m.values[at, at].sum() <= _TOLD * sqrt(m.variance * len(at)):
                 # No two rows of a unit are told to have one place.
                 zeros[m.clique][at, at] = True
-    units = np.maximum(lengths, _LEAST)
     counts: list[Observation] = [_counts((c,), singles[c], _EXACT) for c in own.columns]
     ways: dict[str, Array] = {}
     ends: dict[str, Array] = {}
     by_value: dict[str, Array] = {}
-    first = float(units.sum() / (np.arange(1, len(units) + 1) @ units))
     for c in steps.constant:
         ends[c] = np.append(singles[c] * (1 - first), singles[c].sum() * first)
         pair = np.column_stack([np.diag(singles[c] * (1 - first)), singles[c] * first])
         counts.append(_counts((c, row_before(c)), pair, _EXACT))
-    for (c, link), posterior in known.items():
-        likely = posterior.mean
+    for (c, link), (likely, variance) in known.items():
+        of_groups = likely
         if c in names and len(likely) == expansion.domain.sizes[c]:
             closed = steps.closed(c, *held[c]) if c in held else False
-            likely = np.where(closed, 0.0, _with_a_little(likely))
-            by_value[c] = _drawn_to(likely.T, rows.marginal((c,)), units, ahead=False)
-            likely = _in_groups(likely, groups[c])
-        shares = np.where(zeros.get((c, link), False), 0.0, _with_a_little(likely)).T
-        ways[c] = _drawn_to(shares, singles[c], units, ahead=c == order)
+            of_values = np.where(closed, 0.0, _with_a_little(likely))
+            by_value[c] = _drawn_to(of_values.T, rows.marginal((c,)), units, ahead=False)
+            of_groups = _in_groups(of_values, groups[c])
+        of_groups = np.where(zeros.get((c, link), False), 0.0, _with_a_little(of_groups))
+        ways[c] = _drawn_to(of_groups.T, singles[c], units, ahead=c == order)
         found = _stepped(ways[c], units, ahead=c == order)
         found *= rows.total / max(float(found.sum()), _LEAST)
         ends[c] = found.sum(axis=1)
-        counts.append(_counts((c, link), found.T, sqrt(posterior.variance)))
+        counts.append(_counts((c, link), found.T, sqrt(variance)))
     ruled = [
         (clique, np.where(closed, 0.0, rows.marginal(tuple(names.get(c, c) for c in clique))), _EXACT)
         for clique, closed in steps.ruled.items()
@@ -392,11 +395,11 @@ def chained(
     fit = estimate(domain, counts, options, total=rows.total * _SCALE, zeros=zeros)
     whole = replace(expansion, domain=Domain({**domain.sizes, **expansion.domain.sizes}))
     # Groups are spread over their values by numbers of rows.
-    of_groups = replace(
+    coarse = replace(
         fit.model, beliefs=tuple(b / _SCALE for b in fit.model.beliefs), total=fit.model.total / _SCALE
     )
     leaves = {c: (names[c], _told(own, rows.marginal((c,)), groups[c])) for c, own in by_value.items()}
-    model, place = _with_leaves(whole.model(of_groups), leaves), names.get(order, order)
+    model, place = _with_leaves(whole.model(coarse), leaves), names.get(order, order)
     values = {c: _within(own, groups[c]) for c, own in by_value.items()}
     return Chain(
         model,
@@ -430,6 +433,16 @@ def _raked(counts: Array, sums: Mapping[int, Array]) -> Array:
         others = tuple(i for i in range(counts.ndim) if i != axis)
         wanted[others] = np.expand_dims(own, others)
     return raked_counts(counts, wanted, _TURNS)
+
+
+def _denoised(
+    answer: Observation, expansion: Expansion, rows: MarkovRandomField, first: float, kinds: StepKinds | None
+) -> tuple[Array, float]:
+    """Denoised counts of a column and the row before, and their variance; of steps, over values."""
+    if kinds is not None:
+        return kinds.spread(answer, rows.marginal(answer.clique[:1]), first)
+    found = denoised(answer.values, answer.variance, _expected(answer, expansion))
+    return found.mean, found.variance
 
 
 def _expected(answer: Observation, expansion: Expansion) -> Array:

@@ -1,0 +1,174 @@
+"""The questions about a column and the row before it, and what is known of their answers.
+
+A column of few values, for the noise, is counted together with its value in the row before, and one of more
+values by groups. Most rows of a column of numbers are nearer to the row before than groups are wide, so its
+steps are counted instead: the near ones by their distance, the far ones by the group that they lead to, each
+for some parts of the values that they come from.
+
+Invariant: which question is asked follows from public facts and noisy answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.columns.domain import Clique, Compression, row_before, step_of
+from dpsynth.columns.measurement import Observation, pooled_counts
+from dpsynth.curator import Curator
+from dpsynth.model import Expansion
+from dpsynth.model.denoising import denoised, smoothed
+from dpsynth.model.factor import Array
+from dpsynth.pipeline.measuring import Answers, History, Stage, answered
+from dpsynth.pipeline.weighing import WeighedDoor
+
+_STEADY = 10.0
+"""Errors of a cell that the rows of a value are, at least, where rows before are counted by values."""
+_NEAR = (0.125, 0.25, 0.5, 1.0)
+"""The farthest of each kind of near steps, in widths of a usual group."""
+_PARTS, _KINDS = 3, 16
+"""Parts of the values that steps come from, at least; kinds of steps, about, for which more parts are had."""
+_SURE = 2.0
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class StepKinds:
+    """Kinds of steps of a column, by the part of the value that they come from.
+
+    Attributes:
+        near: the farthest of each kind of near steps up, and down, in places; a step of 0 is a kind too.
+        numbers: number of the column's first codes, which are numbers in order.
+        groups: int64[codes], where far steps lead to; no number shares a group with another code.
+        parts: int64[codes + 1], where steps come from; the last is no row, which has a part of its own.
+    """
+
+    near: tuple[int, ...]
+    numbers: int
+    groups: NDArray[np.integer]
+    parts: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, groups: NDArray[np.integer], numbers: int, rows: Array, parts: int) -> StepKinds:
+        """The kinds of steps of a column by the width of its groups; each of the parts has as many rows.
+
+        Args:
+            rows: float64[codes], estimates of the rows of each.
+        """
+        code = np.arange(len(groups))
+        whose = np.unique(np.stack([code >= numbers, groups]), axis=1, return_inverse=True)[1].reshape(-1)
+        weights = np.maximum(rows, _LEAST)[:numbers]
+        width = float(weights @ np.bincount(whose[:numbers])[whose[:numbers]] / weights.sum())
+        near = sorted({max(round(width * part), 1) for part in _NEAR})
+        middle = (np.cumsum(weights) - weights / 2) / weights.sum()
+        part = np.append(np.minimum((middle * parts).astype(np.int64), parts - 1), np.full(len(code), parts))
+        part = np.unique(part[: len(code)], return_inverse=True)[1]
+        return cls(tuple(near), numbers, whose, np.append(part, part.max() + 1))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of kinds, and of parts."""
+        return 1 + 2 * len(self.near) + int(self.groups.max()) + 1, int(self.parts.max()) + 1
+
+    @cached_property
+    def kinds(self) -> NDArray[np.int64]:
+        """The kind of each step, int64[codes, codes + 1], by the code, and that of the row before."""
+        code, before = np.indices((len(self.groups), len(self.parts)))
+        far = 1 + 2 * len(self.near) + self.groups[code]
+        step = np.where((code < self.numbers) & (before < self.numbers), code - before, self.near[-1] + 1)
+        how = np.searchsorted(self.near, np.abs(step))
+        near = np.where(step == 0, 0, np.where(step > 0, 1 + 2 * how, 2 + 2 * how))
+        return np.where(np.abs(step) <= self.near[-1], near, far).astype(np.int64)
+
+    @property
+    def cells(self) -> NDArray[np.int64]:
+        """The cell of each step among kinds and parts, int64[codes, codes + 1]."""
+        return self.kinds * self.shape[1] + self.parts
+
+    @property
+    def described(self) -> Mapping[str, object]:
+        """The two axes of counts, as JSON values."""
+        return {
+            "near": list(self.near),
+            "numbers": self.numbers,
+            "groups": self.groups.tolist(),
+            "parts": self.parts.tolist(),
+        }
+
+    @property
+    def _alike(self) -> NDArray[np.int64]:
+        """Cells as likely beside what is usual, int64[cells]: near ones by kind, far ones by both ends."""
+        far, (kinds, parts) = 1 + 2 * len(self.near), self.shape
+        to = np.isin(np.arange(kinds) - far, self.groups[self.numbers :])
+        by = np.isin(np.arange(parts), self.parts[self.numbers : -1]) + 2 * (np.arange(parts) == parts - 1)
+        kind = np.arange(kinds)[:, None]
+        return np.where(kind < far, kind, far + 3 * to[:, None] + by).reshape(-1)
+
+    def spread(self, answer: Observation, rows: Array, first: float) -> tuple[Array, float]:
+        """Counts of values and of those of the row before, and the variance of a kind of step's.
+
+        Within a cell, rows are spread as if columns of a row and the one before were independent. Noise is
+        taken off about alike steps: near steps of one kind from all parts, and far steps wherever they lead.
+
+        Args:
+            rows: float64[codes], the rows of each code.
+            first: the share of rows that no row comes before.
+        """
+        shares, cells = (rows + _LEAST) / (rows + _LEAST).sum(), self.cells.reshape(-1)
+        before = np.append(shares * (1 - first), first)
+        even = np.outer(shares, before).reshape(-1) * max(float(answer.values.sum()), 1.0)
+        held, there = np.bincount(cells, even), np.bincount(cells) > 0
+        noisy, alike = np.where(there, answer.values.reshape(-1), 0), self._alike
+        usual, number = np.bincount(alike, held), np.bincount(alike, there)
+        found = np.bincount(alike, noisy)
+        found = np.where(found > _SURE * np.sqrt(answer.variance * number), found, 0.0)
+        ratio = np.divide(found, usual, where=usual > 0, out=np.zeros(len(usual)))
+        likely = (held * ratio[alike]).reshape(self.shape)
+        if not likely.any():
+            likely = held.reshape(self.shape)
+        wanted, sums = held.reshape(self.shape).sum(axis=0), likely.sum(axis=0)
+        likely = likely * np.divide(wanted, sums, where=sums > 0, out=np.zeros(len(sums)))
+        posterior = denoised(noisy.reshape(self.shape), answer.variance, likely)
+        mean = np.where(there, posterior.mean.reshape(-1), 0.0)
+        each = np.divide(mean, held, where=held > 0, out=np.zeros(held.size))
+        return (even * each[cells]).reshape(self.kinds.shape), posterior.variance
+
+
+@dataclass(frozen=True, eq=False)
+class Linked(History):
+    """Answers about rows that follow each other, with the columns that steps were counted of."""
+
+    steps: Mapping[str, StepKinds] = field(default_factory=dict)
+
+
+def ask(
+    columns: Clique, stage: Stage, answers: Answers, door: Curator | WeighedDoor, expansion: Expansion
+) -> Linked:
+    """Each of some columns together with that of the row before, over values, by steps, or over groups."""
+    price = stage.plan.budget * stage.plan.shares.history
+    most = answers.rows / (_STEADY * door.cell_error(price / len(columns)))
+    domain, groups = expansion.domain, expansion.compression.groups
+    coarse = Compression({c: own for c, own in groups.items() if domain.sizes[c] > most})
+    counts = pooled_counts(expansion.singles)
+    steps = {
+        c: StepKinds.of(own, expansion.numbers[c], smoothed(*counts[c,]), max(_PARTS, int(most) // _KINDS))
+        for c, own in coarse.groups.items()
+        if c in columns and expansion.numbers.get(c) and (c,) in counts
+    }
+    sizes = coarse.coarse(domain).sizes
+    linked = door.with_rows_before({c: of.cells for c, of in steps.items()}).grouped(coarse.with_rows_before)
+    pairs = [(step_of(c),) if c in steps else (c, row_before(c)) for c in columns]
+    found = answered(linked.marginals(pairs, price, [Fraction(sizes[c]) for c in columns]))
+    links = (
+        replace(m, clique=(c, row_before(c)), values=m.values.reshape(steps[c].shape)) if c in steps else m
+        for c, m in zip(columns, found, strict=True)
+    )
+    assert answers.units is not None
+    by_rows = answers.units.up_to(stage.plan.neighbours.max_rows).astype(np.float64)
+    lengths = smoothed(by_rows, answers.units.variance)
+    return Linked(tuple(links), lengths, {c: of.described for c, of in steps.items()}, steps)

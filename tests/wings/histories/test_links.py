@@ -1,0 +1,70 @@
+"""Kinds of steps: which steps count together, and what is known of values by their counts."""
+
+import numpy as np
+import pytest
+
+from dpsynth.columns.measurement import Measurement
+from dpsynth.wings.histories.links import StepKinds
+
+SIZE, NUMBERS, UNITS = 42, 40, 6000
+GROUPS = np.append(np.arange(NUMBERS) // 10, [3, 4])
+
+
+def walks(seed=0):
+    """Values of rows that walk up and down by one place, or go missing, and those of the rows before them."""
+    rng = np.random.default_rng(seed)
+    here = [rng.integers(0, NUMBERS, UNITS)]
+    before = [np.full(UNITS, SIZE)]
+    for _ in range(3):
+        moved = np.clip(here[-1] + rng.integers(-1, 2, UNITS), 0, NUMBERS - 1)
+        before.append(here[-1])
+        here.append(np.where(rng.random(UNITS) < 0.05, NUMBERS + 1, moved))
+    return np.concatenate(here), np.concatenate(before)
+
+
+def answered(kinds, noise, seed=1):
+    here, before = walks()
+    counts = np.bincount(kinds.cells[here, before], minlength=np.prod(kinds.shape)).reshape(kinds.shape)
+    drawn = np.rint(counts + np.random.default_rng(seed).normal(0, noise, kinds.shape)).astype(np.int64)
+    return Measurement(("x", "x (row before)"), drawn, "gaussian", max(noise, 0.5))
+
+
+@pytest.fixture(scope="module")
+def kinds():
+    return StepKinds.of(GROUPS, NUMBERS, np.bincount(walks()[0], minlength=SIZE).astype(float), 3)
+
+
+def test_near_steps_count_by_their_distance_and_far_ones_by_the_group_they_lead_to(kinds):
+    assert kinds.near == (1, 2, 5, 10)
+    of = kinds.kinds
+    assert of[20, 20] == of[7, 7] == 0 and of[21, 20] == of[8, 7] != of[19, 20]
+    assert of[23, 20] == of[25, 20] != of[26, 20] and of[30, 20] != of[31, 20] == of[35, 20] == of[39, 3]
+    # Codes that are no numbers stand in no group of numbers, and are near nothing; nor is no row.
+    assert len({int(of[code, 39]) for code in (30, NUMBERS, NUMBERS + 1)}) == 3
+    assert of[5, SIZE] == of[9, SIZE] == of[5, NUMBERS] and of[NUMBERS, NUMBERS] >= 9
+    assert set(kinds.parts[:NUMBERS]) == {0, 1, 2} and kinds.parts[NUMBERS] == 3 and kinds.parts[SIZE] == 4
+    assert kinds.cells.max() == kinds.cells[-1, -1] == np.prod(kinds.shape) - 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 60.0])
+def test_values_by_counts_of_steps_stay_as_near_as_they_do_whatever_the_width_of_groups(kinds, noise):
+    here, before = walks()
+    rows = np.bincount(here, minlength=SIZE).astype(float)
+    counts, variance = kinds.spread(answered(kinds, noise), rows, 1 / 4)
+    assert counts.shape == (SIZE, SIZE + 1) and (counts >= 0).all() and variance >= 0
+    within = counts[:NUMBERS, :NUMBERS]
+    apart = np.abs(np.subtract.outer(np.arange(NUMBERS), np.arange(NUMBERS)))
+    numbers = (here < NUMBERS) & (before < NUMBERS)
+    true = np.abs(here - before)[numbers].mean()
+    # In groups of ten places, values of one group are 3.3 places apart.
+    assert true < 0.7 and abs((within * apart).sum() / within.sum() - true) < 0.6
+    exact = np.bincount(kinds.cells[here, before], minlength=np.prod(kinds.shape))
+    found = np.bincount(kinds.cells.reshape(-1), counts.reshape(-1))
+    assert np.abs(found - exact).sum() < (0.01 if not noise else 0.1) * len(here)
+
+
+def test_answers_of_noise_alone_are_spread_as_rows_are(kinds):
+    rows = np.bincount(walks()[0], minlength=SIZE).astype(float)
+    silent = Measurement(("x", "x (row before)"), np.zeros(kinds.shape, np.int64), "gaussian", 50.0)
+    counts, _ = kinds.spread(silent, rows, 1 / 4)
+    assert np.isfinite(counts).all() and (counts >= 0).all()
