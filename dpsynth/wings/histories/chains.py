@@ -59,7 +59,7 @@ _EXACT = 30.0
 _TOLERANCE, _LEAST_PATH = 0.03, 1e4
 _SCALE = 1000
 _SURE, _TOLD = 2.0, 3.5
-_PULLS, _PACE = 60, 0.5
+_PULLS, _PACE, _FEW = 60, 0.5, 1e-4
 _AT_ONCE = 1 << 15
 
 
@@ -249,8 +249,8 @@ def _drawn_to(counts: Array, wanted: Array, lengths: Array, *, ahead: bool) -> A
     plain, pull = _by_line(counts), np.ones(len(wanted))
     for _ in range(_PULLS):
         held = _stepped(plain * pull, lengths, ahead=ahead).sum(axis=0)
-        ratio = np.divide(_by_line(wanted), _by_line(held), where=held > 0, out=np.ones(len(wanted)))
-        pull = pull * ratio**_PACE
+        # A place that hardly any way leads to would grow, for its few rows, until it outweighs all others.
+        pull = pull * ((_by_line(wanted) + _FEW) / (_by_line(held) + _FEW)) ** _PACE
         pull = np.clip(pull / max(float(pull.max()), _LEAST), _LEAST, 1.0)
     return plain * pull
 

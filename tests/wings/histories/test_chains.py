@@ -104,6 +104,25 @@ def test_a_chain_has_columns_together_within_a_row(drawn):
     assert np.abs(real - made).sum() / 2 < 0.02
 
 
+@pytest.mark.parametrize("seed", [6, 9, 12, 20, 24, 27])
+def test_a_place_of_few_rows_that_hardly_any_way_leads_to_moves_no_other_place(seed):
+    rng, places = np.random.default_rng(seed), 20
+    lengths = np.r_[7.0, np.full(9, 440.0)]
+    counts = np.zeros((places + 1, places))
+    for before in range(14):
+        counts[before, before + 1 : before + 3] = 1000, 500
+    counts[places, :5] = 900
+    up = np.triu(np.ones(counts.shape), 1)
+    counts += up * (rng.random(counts.shape) < 0.1) * rng.exponential(20, counts.shape)
+    counts[places] += (rng.random(places) < 0.1) * 20
+    counts += 1e-3 * up
+    counts[-2, -1] = 1e-3
+    wanted = np.r_[4, 6, 9, 11, 13, 11, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0.06, 0, 0.1, 0, 0.3]
+    ways = chains._drawn_to(counts, wanted, lengths, ahead=True)
+    held = chains._stepped(ways, lengths, ahead=True).sum(axis=0)
+    assert np.abs(held / held.sum() - wanted / wanted.sum()).sum() / 2 < 0.1
+
+
 def test_values_in_groups_stay_where_the_answers_tell_that_they_do():
     chain, _, _ = fitted(groups={"state": np.array([0, 0, 1])})
     assert list(chain.values) == ["state"]
