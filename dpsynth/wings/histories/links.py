@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique, Compression, row_before, step_of
 from dpsynth.columns.measurement import Observation, pooled_counts
-from dpsynth.curator import Curator
 from dpsynth.model import Expansion
 from dpsynth.model.denoising import denoised, smoothed
 from dpsynth.model.factor import Array
 from dpsynth.pipeline.measuring import Answers, History, Stage, answered
-from dpsynth.pipeline.weighing import WeighedDoor
+from dpsynth.pipeline.weighing import RowsDoor
 
 _STEADY = 10.0
 """Errors of a cell that the rows of a value are, at least, where rows before are counted by values."""
@@ -146,9 +145,7 @@ class Linked(History):
     steps: Mapping[str, StepKinds] = field(default_factory=dict)
 
 
-def ask(
-    columns: Clique, stage: Stage, answers: Answers, door: Curator | WeighedDoor, expansion: Expansion
-) -> Linked:
+def ask(columns: Clique, stage: Stage, answers: Answers, door: RowsDoor, expansion: Expansion) -> Linked:
     """Each of some columns together with that of the row before, over values, by steps, or over groups."""
     price = stage.plan.budget * stage.plan.shares.history
     most = answers.rows / (_STEADY * door.cell_error(price / len(columns)))
