@@ -27,6 +27,9 @@ _COARSEST = 64
 """Largest factor on ``least`` for lack of room. Beyond, single values tell more than groups so coarse."""
 _CODES, _AMPLE = 24, 4.0
 """Values of a column of numbers up to which these may be codes; and their rows, on average, over ``rare``."""
+_STEPS, _UNLIKE, _SPREAD = (1, 2, 5, 10, 12), 0.45, 3.0
+"""Steps between values whose counts are compared, the ratio from which they differ, and the deviations of
+noise below which a count, or the distance between the counts' quartiles, tells nothing."""
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
 _ROUNDS = 3
@@ -81,6 +84,21 @@ def rare_groups(
             found[column] = groups
             most -= (int(groups.max()) + 1) * groups.size
     return Compression({c: found[c] for c in domain.sizes if c in found})
+
+
+def differ(counts: NDArray[np.float64], variance: float) -> bool:
+    """Whether the counts of neighbours differ like those of any two values: then numbers are likely codes.
+
+    Von Neumann's ratio (1941) of logarithms: the mean square of the difference of neighbours over twice the
+    variance, near 1 for values in no order. Numbers that people round, or that come in some years only, are
+    alike at a larger step. Few values can't tell.
+    """
+    unclear = _SPREAD * sqrt(variance)
+    if counts.size <= _CODES or float(np.subtract(*np.quantile(counts, (0.75, 0.25)))) < unclear:
+        return False
+    logs = np.log(np.maximum(counts, unclear))
+    squares = [float(np.square(logs[s:] - logs[:-s]).mean()) for s in _STEPS]
+    return min(squares) >= _UNLIKE * 2 * float(logs.var())
 
 
 def _grouped(

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -151,3 +152,22 @@ def test_the_model_that_is_published_keeps_to_its_bound_groups_and_values_and_al
     done = release(skewed)
     assert load(done.folder / "public" / "model.npz").tree.cells <= 3750
     assert metadata(done.folder / "public")["groups"]
+
+
+def test_codes_that_are_declared_as_integers_keep_what_follows_from_them(place: Place) -> None:
+    """Planted: stations are merged with their neighbours, and most synthetic ones lie in another district."""
+    chance = np.random.default_rng(0)
+    districts = chance.permutation(40) % 8
+    stations = chance.choice(40, 20_000, p=chance.dirichlet(np.full(40, 2.0)))
+    rows = zip(stations.tolist(), districts[stations].tolist(), chance.integers(0, 90, 20_000), strict=True)
+    place.table(rows, header=("station", "district", "age"))
+    columns = {"station": (0, 39), "district": (0, 7), "age": (0, 89)}
+    place.configure(
+        privacy={"epsilon": 0.3},
+        columns=dict.fromkeys(("sex", "income", "city", "smoker"))
+        | {c: {"type": "integer", "min": low, "max": high} for c, (low, high) in columns.items()},
+        publish=None,
+        structure={"method": "auto"},
+    )
+    made = pd.read_csv(release(place).folder / "public" / "synthetic.csv")
+    assert (districts[made["station"]] == made["district"]).mean() > 0.9

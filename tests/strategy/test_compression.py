@@ -5,7 +5,7 @@ import pytest
 
 from dpsynth.columns.domain import Domain, rare_when_ordered
 from dpsynth.columns.measurement import Measurement
-from dpsynth.model.rare_values import rare_groups
+from dpsynth.model.rare_values import differ, rare_groups
 
 
 def grouped(*counts, least=30.0, noise="gaussian", scale=1.0):
@@ -161,6 +161,30 @@ def test_few_numbers_with_ample_rows_may_be_codes_and_stand_alone(values, rows, 
     single = Measurement(("a",), np.full(values, float(rows)), "gaussian", 2.0)
     found = rare_groups(Domain({"a": values}), [single], 150.0, ordered={"a": values * float(rows)}).groups
     assert ("a" not in found) is alone
+
+
+STEPS = np.arange(40)
+HILL = 3_000 * np.exp(-(((STEPS - 15) / 12) ** 2)) + 50
+
+
+@pytest.mark.parametrize(
+    ("counts", "codes"),
+    [
+        (np.random.default_rng(1).permutation(HILL), True),
+        (np.random.default_rng(1).permutation(HILL)[:24], False),
+        (HILL, False),
+        (np.where(STEPS % 5 == 0, 5 * HILL, HILL), False),
+        (np.where(STEPS % 2 == 0, HILL, 0.0), False),
+        (np.full(40, 1_000.0), False),
+        (np.where(STEPS == 3, 50_000.0, 0.0), False),
+    ],
+    ids=["codes", "few", "a hill", "rounded", "every other year", "all alike", "one value"],
+)
+def test_numbers_are_codes_if_the_counts_of_neighbours_are_no_more_alike_than_any(counts, codes):
+    """Planted: with the ratio at one step, numbers that people round are codes, and so is noise."""
+    noise = np.random.default_rng(2)
+    for _ in range(200):
+        assert differ(counts + noise.normal(0, 20, counts.size), 400.0) is codes
 
 
 def test_a_threshold_of_its_own_holds_for_a_columns_values_and_not_for_missing_cells():
