@@ -76,10 +76,14 @@ def rare_groups(
         smooth = smoothed(counts[: (values or {}).get(column, counts.size)], variance)
         rows, rare = (ordered or {}).get(column), least * sqrt(variance / m.variance)
         most_rare = _COARSEST * rare
-        groups = _grouped(counts, smooth, rare, rows)
-        while room <= groups.max() < groups.size - 1 and rare < most_rare:
+        while True:
+            # So few numbers with ample rows each may be codes, whose neighbours are not alike.
+            codes = smooth.size <= _CODES and smooth.sum() >= _AMPLE * rare * smooth.size
+            bound = rare if rows is None or codes else _rare(smooth, rare, rows)
+            groups = _with_missing(_groups(smooth, bound), counts, rare)
+            if not room <= groups.max() < groups.size - 1 or rare >= most_rare:
+                break
             rare *= 2
-            groups = _grouped(counts, smooth, rare, rows)
         if groups.max() < min(room, groups.size - 1):
             found[column] = groups
             most -= (int(groups.max()) + 1) * groups.size
@@ -99,16 +103,6 @@ def differ(counts: NDArray[np.float64], variance: float) -> bool:
     logs = np.log(np.maximum(counts, unclear))
     squares = [float(np.square(logs[s:] - logs[:-s]).mean()) for s in _STEPS]
     return min(squares) >= _UNLIKE * 2 * float(logs.var())
-
-
-def _grouped(
-    counts: NDArray[np.float64], smooth: NDArray[np.float64], rare: float, rows: float | None
-) -> NDArray[np.intp]:
-    """Group of each place of a column, by its counts, and by the smoothed ones of its values."""
-    # So few numbers with ample rows each may be codes, whose neighbours are not alike.
-    codes = smooth.size <= _CODES and smooth.sum() >= _AMPLE * rare * smooth.size
-    of_values = _groups(smooth, rare if rows is None or codes else _rare(smooth, rare, rows))
-    return _with_missing(of_values, counts, rare)
 
 
 def _rare(smooth: NDArray[np.float64], least: float, rows: float) -> float:
