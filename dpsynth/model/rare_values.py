@@ -10,7 +10,8 @@ Invariant: all of it is public arithmetic on noisy answers that were paid for be
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 
@@ -36,13 +37,22 @@ _ROUNDS = 3
 """Times that the rows of rare values are counted, each time without the values that stand alone."""
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """The columns of numbers and dates; those of which each place is one value; and the rows of the table."""
+
+    columns: Collection[str]
+    single: Collection[str]
+    rows: float
+
+
 def rare_groups(
     domain: Domain,
     singles: Sequence[Observation],
     least: float,
     others: Sequence[Observation] = (),
     values: Mapping[str, int] | None = None,
-    ordered: Mapping[str, float] | None = None,
+    numbers: Numbers = Numbers((), (), 0.0),
     most: int = MOST_CELLS,
 ) -> Compression:
     """Groups of neighbouring rare values, for each column that has any.
@@ -58,8 +68,7 @@ def rare_groups(
         others: more one-way answers. A column's counts averaged with them have less noise,
             and ``least`` falls in proportion, as the noise of columns measured together will.
         values: for some columns, the number of places that are values; the others are of missing cells.
-        ordered: the rows of columns of numbers and dates by the noisy count; more values are rare there
-            (``rare_when_ordered``). A place of missing cells is rare by ``least`` everywhere.
+        numbers: more values are rare there (``rare_when_ordered``), unless they are likely codes.
         most: bound on the cells of all groups beside their values. In a column that would have too many
             groups for it, ``least`` is doubled until it hasn't, up to 64 times ``least``; else it has none.
     """
@@ -73,13 +82,14 @@ def rare_groups(
         room = most // (len(noisy) - at) // counts.size
         if room < _PLAIN:
             continue
-        smooth = smoothed(counts[: (values or {}).get(column, counts.size)], variance)
-        rows, rare = (ordered or {}).get(column), least * sqrt(variance / m.variance)
+        own = counts[: (values or {}).get(column, counts.size)]
+        smooth, rare = smoothed(own, variance), least * sqrt(variance / m.variance)
+        alike = column in numbers.columns and not (column in numbers.single and _differ(own, variance))
         most_rare = _COARSEST * rare
         while True:
             # So few numbers with ample rows each may be codes, whose neighbours are not alike.
             codes = smooth.size <= _CODES and smooth.sum() >= _AMPLE * rare * smooth.size
-            bound = rare if rows is None or codes else _rare(smooth, rare, rows)
+            bound = _rare(smooth, rare, numbers.rows) if alike and not codes else rare
             groups = _with_missing(_groups(smooth, bound), counts, rare)
             if not room <= groups.max() < groups.size - 1 or rare >= most_rare:
                 break
@@ -90,7 +100,7 @@ def rare_groups(
     return Compression({c: found[c] for c in domain.sizes if c in found})
 
 
-def differ(counts: NDArray[np.float64], variance: float) -> bool:
+def _differ(counts: NDArray[np.float64], variance: float) -> bool:
     """Whether the counts of neighbours differ like those of any two values: then numbers are likely codes.
 
     Von Neumann's ratio (1941) of logarithms: the mean square of the difference of neighbours over twice the

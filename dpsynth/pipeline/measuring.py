@@ -37,7 +37,6 @@ from dpsynth.columns.measurement import (
     UnitsByRows,
     WeightedCounts,
     estimated_total,
-    pooled_counts,
 )
 from dpsynth.columns.rules import grids_of, refuse_unobeyed, told_apart
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums
@@ -48,7 +47,7 @@ from dpsynth.model import Denoised, Expansion, estimate, posteriors, public_coun
 from dpsynth.model.estimation import Fit
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.measurement_file import Answered
-from dpsynth.model.rare_values import differ, rare_groups
+from dpsynth.model.rare_values import Numbers, rare_groups
 from dpsynth.model.reused_answers import MOST_BEFORE, ReusedAnswers, discounted, within
 from dpsynth.pipeline.earlier_releases import Reused, answers_of, weighted_evidence
 from dpsynth.pipeline.inputs import Inputs, cells_of
@@ -514,13 +513,10 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
     beside = (*answers.tiers.singles, *earlier)
     singles = [m for m in answers.of_this_tier if paired.isdisjoint(m.clique)]
-    # A number is a code if its neighbours' counts tell no order.
-    counts = pooled_counts([*singles, *beside])
-    single = {(c.name,) for c in columns if c.codec.continuous and not np.any(c.codec.half_widths)}
-    codes = {of[0] for of in single & counts.keys() if differ(counts[of][0][: values[of[0]]], counts[of][1])}
-    ordered = {c: max(answers.rows, 1.0) for c in numbers if c not in codes}
+    single = {c.name for c in columns if not np.any(c.codec.half_widths)}
+    found = Numbers(numbers, single, max(answers.rows, 1.0))
     compression = rare_groups(
-        stage.domain, singles, plan.merged_below, beside, values, ordered, plan.max_cells // 2
+        stage.domain, singles, plan.merged_below, beside, values, found, plan.max_cells // 2
     )
     compression = told_apart(compression, grids_of(rules, stage.layout))
     return Expansion(stage.domain, compression, (*answers.one_way, *earlier), numbers, values)

@@ -13,7 +13,7 @@ from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.config.structure import METHODS
 from dpsynth.model import load
-from dpsynth.model.rare_values import rare_groups
+from dpsynth.model.rare_values import Numbers, rare_groups
 from dpsynth.pipeline.result import Release
 from tests.release import evidence
 from tests.release.place import Place, people, release
@@ -75,9 +75,8 @@ def test_what_is_merged_follows_from_published_answers_by_the_rule_in_the_config
     manifest = evidence.assert_whole(done.folder)
     least = manifest["structure"]["merged_values"]["below_rows"]  # type: ignore[index]
     rows = next(float(m.values) for m in singles if not m.clique)
-    ordered = {"age": rows}
     merged = [m for m in singles if not {"sex", "city", "income"} & set(m.clique)]
-    again = rare_groups(Domain(sizes), merged, least, ordered=ordered)
+    again = rare_groups(Domain(sizes), merged, least, numbers=Numbers({"age"}, {"age"}, rows))
     groups = {c: g.tolist() for c, g in again.groups.items()}
     # Columns of requested pairs keep their values, though most of income's are rare.
     assert groups == facts["groups"] and "age" in groups and not {"sex", "city", "income"} & set(groups)
