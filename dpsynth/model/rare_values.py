@@ -84,7 +84,7 @@ def rare_groups(
             continue
         own = counts[: (values or {}).get(column, counts.size)]
         smooth, rare = smoothed(own, variance), least * sqrt(variance / m.variance)
-        alike = column in numbers.columns and not (column in numbers.single and _differ(own, variance))
+        alike = column in numbers.columns and not (column in numbers.single and _likely_codes(own, variance))
         most_rare = _COARSEST * rare
         while True:
             # So few numbers with ample rows each may be codes, whose neighbours are not alike.
@@ -100,19 +100,22 @@ def rare_groups(
     return Compression({c: found[c] for c in domain.sizes if c in found})
 
 
-def _differ(counts: NDArray[np.float64], variance: float) -> bool:
-    """Whether the counts of neighbours differ like those of any two values: then numbers are likely codes.
+def unlike(counts: NDArray[np.float64]) -> bool:
+    """Whether counts of neighbours are no more alike than those of any two values, as codes have them.
 
     Von Neumann's ratio (1941) of logarithms: the mean square of the difference of neighbours over twice the
     variance, near 1 for values in no order. Numbers that people round, or that come in some years only, are
-    alike at a larger step. Few values can't tell.
+    alike at a larger step. A dozen values can't tell.
     """
-    unclear = _SPREAD * sqrt(variance)
-    if counts.size <= _CODES or float(np.subtract(*np.quantile(counts, (0.75, 0.25)))) < unclear:
-        return False
-    logs = np.log(np.maximum(counts, unclear))
+    logs = np.log(counts)
     squares = [float(np.square(logs[s:] - logs[:-s]).mean()) for s in _STEPS]
     return min(squares) >= _UNLIKE * 2 * float(logs.var())
+
+
+def _likely_codes(counts: NDArray[np.float64], variance: float) -> bool:
+    clear = _SPREAD * sqrt(variance)
+    quarter, most = np.quantile(counts, (0.25, 0.75))
+    return counts.size > _CODES and bool(most - quarter >= clear) and unlike(np.maximum(counts, clear))
 
 
 def _rare(smooth: NDArray[np.float64], least: float, rows: float) -> float:

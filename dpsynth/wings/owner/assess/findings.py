@@ -29,10 +29,11 @@ from dpsynth.config.files.form import WIDE, FileForm
 from dpsynth.config.files.opening import opened
 from dpsynth.config.files.place import Place
 from dpsynth.curator.rows.csv_lines import BrokenRows
+from dpsynth.model.rare_values import unlike
 from dpsynth.wings.owner.assess.column_guesses import ColumnTexts
 from dpsynth.wings.owner.assess.identifier_forms import FREE_TEXT, NAMES, Form
 from dpsynth.wings.owner.assess.repairs import Explained, explained, shape
-from dpsynth.wings.owner.assess.row_sample import ColumnTally
+from dpsynth.wings.owner.assess.row_sample import MOST_TEXTS, ColumnTally
 from dpsynth.wings.owner.assess.unit_guesses import NUMBERS, Repeating
 
 _SHOWN = 3
@@ -319,6 +320,9 @@ _FEW = 0.01
 
 _FEWEST_PLACES, _FEWEST_VALUES = 4, 50
 
+_FEWEST_CODES, _OFTEN = 25, 20
+"""Different numbers below which no order shows, and rows of a usual code."""
+
 _SENTINEL = re.compile(r"-?9{2,}(\.0+)?|-[1-9](\.0+)?|(9999-12-31|1[0-9]00-01-01)([T ].*)?")
 
 
@@ -326,7 +330,7 @@ def column_findings(tally: ColumnTally) -> list[Finding]:
     """The findings about a column."""
     if not tally.cells:
         return []
-    return [*_missing(tally), *_unread(tally), *_clipped(tally), *_crowded(tally)]
+    return [*_missing(tally), *_unread(tally), *_clipped(tally), *_crowded(tally), *_codes(tally)]
 
 
 def _taken_as(column: Column) -> str:
@@ -527,6 +531,25 @@ def _crowded(tally: ColumnTally) -> Iterator[Finding]:
             f"{most} of the values are in one bin, {label}",
             "list narrower bins there, or let a release find them",
             "edges: tree" if tally.codec.continuous else "",
+        )
+
+
+def _codes(tally: ColumnTally) -> Iterator[Finding]:
+    """Whole numbers in wide cells that are likely codes: what follows from one of them is lost."""
+    texts = tally.numbers.texts
+    if not _FEWEST_CODES <= len(texts) < MOST_TEXTS:
+        return
+    numbers = tally.codec.parsed(pa.array(list(texts))).to_numpy(zero_copy_only=False)
+    counts = np.array(list(texts.values()), np.float64)[np.argsort(numbers)]
+    if np.median(counts) >= _OFTEN and unlike(counts):
+        yield Finding(
+            tally.column.name,
+            int(counts.sum()),
+            f"{counts.size:,} whole numbers occur, and neighbours no more alike in number than any two of "
+            "them: these are likely codes. As numbers they lose what follows from each of them",
+            "if they are codes, declare type: category, with the values of a codebook or with open: true, in "
+            "place of min and max",
+            tuned=True,
         )
 
 

@@ -25,7 +25,7 @@ from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.text import TextCodec
 from dpsynth.curator.units import nobody, unit_codes
 
-_MOST_TEXTS = 20_000
+MOST_TEXTS = 20_000
 
 _LARGEST = 10.0**15
 
@@ -48,7 +48,7 @@ class Misread:
         self.cells += int(counts.sum())
         short = pc.utf8_slice_codeunits(texts, 0, _LONGEST).to_pylist()
         for text, count in zip(short, counts.tolist(), strict=True):
-            if text in self.texts or len(self.texts) < _MOST_TEXTS:
+            if text in self.texts or len(self.texts) < MOST_TEXTS:
                 self.texts[text] = self.texts.get(text, 0) + count
 
 
@@ -63,6 +63,7 @@ class ColumnTally:
         missing: cells that are empty or hold a marker of missing cells.
         values: cells that are read as the value that they say.
         misread: the texts of every other reading.
+        numbers: the texts of values that are whole numbers, where a cell of the model may hold several.
         places: int64[cells of the domain], cells of each code; empty where the domain is to be found.
     """
 
@@ -71,9 +72,13 @@ class ColumnTally:
     missing: int = 0
     values: int = 0
     misread: dict[Reading, Misread] = field(default_factory=dict)
+    numbers: Misread = field(default_factory=Misread)
 
     def __post_init__(self) -> None:
         self.codec = codec_of(self.column)
+        self._whole = (
+            isinstance(self.codec, NumericCodec) and self.codec.integer and bool(self.codec.half_widths.any())
+        )
         self.places = np.zeros(0 if self.column.search else self.column.size, np.int64)
 
     @property
@@ -103,6 +108,8 @@ class ColumnTally:
             hit = readings == reading
             if reading is Reading.VALUE:
                 self.values += int(counts[hit].sum())
+                if self._whole:
+                    self.numbers.add(values.filter(pa.array(hit)), counts[hit])
             elif hit.any():
                 told = self.misread.setdefault(reading, Misread())
                 told.add(values.filter(pa.array(hit)), counts[hit])

@@ -1,6 +1,7 @@
 """A check finds each way in which a column is not read, and the config that it proposes reads it."""
 
 import gzip
+import random
 import re
 from collections import Counter
 from decimal import Decimal
@@ -202,6 +203,24 @@ def test_a_problem_is_named_and_the_config_that_is_proposed_reads_every_cell(che
 def test_a_problem_of_the_table_itself_is_named(checks, declared, cells, words, remedy):
     (found,) = about(checks.of_column(declared, cells), "x")
     assert words in found.what and remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("sizes", "edges", "told"),
+    [
+        (random.Random(1).sample(range(20, 200), 60), {}, True),
+        (random.Random(1).sample(range(20, 200), 60), {"edges": "tree"}, True),
+        (range(20, 200, 3), {}, False),
+        ([100] * 60, {}, False),
+        (random.Random(1).sample(range(1, 20), 19) * 3, {}, False),
+    ],
+    ids=["codes", "codes in found bins", "an order", "all alike", "few rows each"],
+)
+def test_numbers_in_wide_bins_that_are_likely_codes_are_named(checks, sizes, edges, told):
+    """Planted: products that are declared as integers lose their groups, and nobody says so."""
+    cells = [str(1000 + 17 * i) for i, size in enumerate(sizes) for _ in range(size)]
+    found = about(checks.of_column({"type": "integer", "min": 0, "max": 3000, **edges}, cells), "x")
+    assert ["likely codes" in f.what and "open: true" in f.remedy for f in found] == [True] * told
 
 
 @pytest.mark.parametrize(
