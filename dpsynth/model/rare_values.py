@@ -30,7 +30,7 @@ _CODES, _AMPLE = 24, 4.0
 """Values of a column of numbers up to which these may be codes; and their rows, on average, over ``rare``."""
 _STEPS, _UNLIKE, _SPREAD = (1, 2, 5, 10, 12), 0.45, 3.0
 """Steps between values whose counts are compared, the ratio from which they differ, and the deviations of
-noise below which a count, or the distance between the counts' quartiles, tells nothing."""
+noise and chance below which a count, or the distance between the counts' quartiles, tells nothing."""
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
 _ROUNDS = 3
@@ -84,7 +84,7 @@ def rare_groups(
             continue
         own = counts[: (values or {}).get(column, counts.size)]
         smooth, rare = smoothed(own, variance), least * sqrt(variance / m.variance)
-        alike = column in numbers.columns and not (column in numbers.single and _likely_codes(own, variance))
+        alike = column in numbers.columns and not (column in numbers.single and unlike(own, variance))
         most_rare = _COARSEST * rare
         while True:
             # So few numbers with ample rows each may be codes, whose neighbours are not alike.
@@ -100,22 +100,20 @@ def rare_groups(
     return Compression({c: found[c] for c in domain.sizes if c in found})
 
 
-def unlike(counts: NDArray[np.float64]) -> bool:
+def unlike(counts: NDArray[np.float64], variance: float) -> bool:
     """Whether counts of neighbours are no more alike than those of any two values, as codes have them.
 
     Von Neumann's ratio (1941) of logarithms: the mean square of the difference of neighbours over twice the
     variance, near 1 for values in no order. Numbers that people round, or that come in some years only, are
-    alike at a larger step. A dozen values can't tell.
+    alike at a larger step. Few values can't tell, nor can counts that differ by noise and chance alone.
     """
-    logs = np.log(counts)
+    clear = _SPREAD * sqrt(variance + max(float(counts.mean()), 0.0))
+    quarter, most = np.quantile(counts, (0.25, 0.75))
+    if counts.size <= _CODES or most - quarter < clear:
+        return False
+    logs = np.log(np.maximum(counts, clear))
     squares = [float(np.square(logs[s:] - logs[:-s]).mean()) for s in _STEPS]
     return min(squares) >= _UNLIKE * 2 * float(logs.var())
-
-
-def _likely_codes(counts: NDArray[np.float64], variance: float) -> bool:
-    clear = _SPREAD * sqrt(variance)
-    quarter, most = np.quantile(counts, (0.25, 0.75))
-    return counts.size > _CODES and bool(most - quarter >= clear) and unlike(np.maximum(counts, clear))
 
 
 def _rare(smooth: NDArray[np.float64], least: float, rows: float) -> float:

@@ -177,8 +177,9 @@ HILL = 3_000 * np.exp(-(((STEPS - 15) / 12) ** 2)) + 50
         (np.where(STEPS % 5 == 0, 5 * HILL, HILL), False),
         (np.where(STEPS % 2 == 0, HILL, 0.0), False),
         (np.full(40, 1_000.0), False),
+        (np.random.default_rng(1).poisson(900.0, 40).astype(float), False),
     ],
-    ids=["codes", "a hill", "rounded", "every other year", "all alike"],
+    ids=["codes", "a hill", "rounded", "every other year", "all alike", "chance"],
 )
 def test_numbers_are_codes_if_the_counts_of_neighbours_are_no_more_alike_than_any(counts, codes):
     """Planted: with the ratio at one step, numbers that people round are codes, and so is noise."""

@@ -320,8 +320,8 @@ _FEW = 0.01
 
 _FEWEST_PLACES, _FEWEST_VALUES = 4, 50
 
-_FEWEST_CODES, _OFTEN = 25, 20
-"""Different numbers below which no order shows, and rows of a usual code."""
+_OFTEN = 20
+"""Rows of a usual code."""
 
 _SENTINEL = re.compile(r"-?9{2,}(\.0+)?|-[1-9](\.0+)?|(9999-12-31|1[0-9]00-01-01)([T ].*)?")
 
@@ -537,11 +537,11 @@ def _crowded(tally: ColumnTally) -> Iterator[Finding]:
 def _codes(tally: ColumnTally) -> Iterator[Finding]:
     """Whole numbers in wide cells that are likely codes: what follows from one of them is lost."""
     texts = tally.numbers.texts
-    if not _FEWEST_CODES <= len(texts) < MOST_TEXTS:
+    if not texts or len(texts) >= MOST_TEXTS:
         return
     numbers = tally.codec.parsed(pa.array(list(texts))).to_numpy(zero_copy_only=False)
     counts = np.array(list(texts.values()), np.float64)[np.argsort(numbers)]
-    if np.median(counts) >= _OFTEN and unlike(counts):
+    if np.median(counts) >= _OFTEN and unlike(counts, 0.0):
         yield Finding(
             tally.column.name,
             int(counts.sum()),

@@ -213,8 +213,9 @@ def test_a_problem_of_the_table_itself_is_named(checks, declared, cells, words, 
         (range(20, 200, 3), {}, False),
         ([100] * 60, {}, False),
         (random.Random(1).sample(range(1, 20), 19) * 3, {}, False),
+        ([sum(random.Random(i).random() < 0.5 for _ in range(200)) for i in range(60)], {}, False),
     ],
-    ids=["codes", "codes in found bins", "an order", "all alike", "few rows each"],
+    ids=["codes", "codes in found bins", "an order", "all alike", "few rows each", "chance"],
 )
 def test_numbers_in_wide_bins_that_are_likely_codes_are_named(checks, sizes, edges, told):
     """Planted: products that are declared as integers lose their groups, and nobody says so."""
