@@ -545,8 +545,8 @@ def _codes(tally: ColumnTally) -> Iterator[Finding]:
         yield Finding(
             tally.column.name,
             int(counts.sum()),
-            f"{counts.size:,} whole numbers occur, and neighbours no more alike in number than any two of "
-            "them: these are likely codes. As numbers they lose what follows from each of them",
+            f"{counts.size:,} whole numbers occur, and those next to each other differ in rows as much as "
+            "any two. They are likely codes, and as numbers they lose what follows from each of them",
             "if they are codes, declare type: category, with the values of a codebook or with open: true, in "
             "place of min and max",
             tuned=True,
