@@ -19,7 +19,6 @@ from dpsynth.pipeline.rehearsal import made_up_table, rehearse
 from dpsynth.pipeline.reservation import Occasion, occasion_of
 from dpsynth.pipeline.steps import Step
 from dpsynth.wings.owner.starter import draft_of
-from tests.columns.declared import config
 from tests.release.keeper import Keeper, Stop
 from tests.release.place import BY_PERSON, Ended, Place, furnished
 from tests.release.stopping import stopped_at
@@ -158,6 +157,11 @@ def test_a_failing_step_says_no_word_of_a_reservation(empty: Place) -> None:
 
 
 # The made-up table
+
+
+def config(**columns: object) -> dict[str, object]:
+    """A config of some columns, and little else."""
+    return {"release": "r", "source": {"path": "t.csv"}, "privacy": {"epsilon": 1}, "columns": columns}
 
 
 WIDE = config(
