@@ -210,9 +210,11 @@ class Examined:
 def estimated_total(measurements: Sequence[Observation]) -> float:
     """Number of rows: the public number if there is one, else the minimum-variance estimate.
 
-    The variance of a full marginal's sum is the sum of its values' variances. The result is at least 1, so
-    that proportions are defined for an empty table too.
+    The variance of a full marginal's sum is the sum of its values' variances. Denoised counts tell nothing of
+    it where others do: their cells' errors have one sign. The result is at least 1, so that proportions are
+    defined for an empty table too.
     """
+    measurements = [m for m in measurements if not isinstance(m, DenoisedCounts)] or measurements
     public = [float(m.values.sum()) for m in measurements if m.noise == "none"]
     if public:
         return max(1.0, public[0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpsynth.columns.domain import Domain
-from dpsynth.columns.measurement import Measurement, estimated_total
+from dpsynth.columns.measurement import DenoisedCounts, Measurement, estimated_total
 from dpsynth.model import estimate
 from dpsynth.model.least_squares import Target, one_way_logarithms, targets
 
@@ -43,6 +43,9 @@ def test_public_counts_and_totals_say_nothing():
 def test_a_total_is_the_sum_of_the_counts_and_at_least_one():
     assert estimated_total([Measurement(("a",), np.array([40, 60]), "gaussian", 3.0)]) == 100.0
     assert estimated_total([]) == 1.0
+    denoised = DenoisedCounts(("a", "b"), np.array([[10, 0], [20, 0]]), "gaussian", 1.0)
+    assert estimated_total([denoised]) == 30.0
+    assert estimated_total([denoised, Measurement(("a",), np.array([40, 60]), "gaussian", 3.0)]) == 100.0
 
 
 def test_values_of_a_column_are_guessed_from_every_full_marginal_that_holds_it():
