@@ -101,7 +101,7 @@ def rare_groups(
 
 
 def unlike(counts: NDArray[np.float64], variance: float) -> bool:
-    """Whether counts of neighbours are no more alike than those of any two values, as codes have them.
+    """True if counts of neighbours are no more alike than those of any two values, as codes have them.
 
     Von Neumann's ratio (1941) of logarithms: the mean square of the difference of neighbours over twice the
     variance, near 1 for values in no order. Numbers that people round, or that come in some years only, are

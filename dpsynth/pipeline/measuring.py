@@ -513,7 +513,7 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
     beside = (*answers.tiers.singles, *earlier)
     singles = [m for m in answers.of_this_tier if paired.isdisjoint(m.clique)]
-    single = {c.name for c in columns if not np.any(c.codec.half_widths)}
+    single = {c.name for c in columns if c.name in numbers and not np.any(c.codec.half_widths)}
     found = Numbers(numbers, single, max(answers.rows, 1.0))
     compression = rare_groups(
         stage.domain, singles, plan.merged_below, beside, values, found, plan.max_cells // 2

@@ -584,7 +584,7 @@ def _may_be(truth: bool, formula: Expression, missing: Container[str]) -> bool:
 
 
 def _known(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
-    """What the rules of a table may name: the same, and then that of the tables above."""
+    """The names that rules of a table may use: the same, and then those of the tables above."""
     above = (f"{t}.{c}" for t in tables_above(tables, name) for c in _below_named(tables, t))
     return [*_below_named(tables, name), *above]
 

@@ -145,12 +145,12 @@ class Shape:
         return f"Every row of {self.name} obeys: {'; '.join(self.across)}."
 
     def _beside(self, child: Shape) -> Iterator[str]:
-        """What stands before the names of columns of each of a child's rows beside one of its own."""
+        """The beginnings of the names of columns of each of a child's rows beside one of its own."""
         return (slot("", child.name, label) for label, _ in child.slots)
 
     @property
     def _named(self) -> list[str]:
-        """What rules may name of a row."""
+        """The names that rules may use of a row."""
         below = [
             f"{start}{c}" for child in self.children for start in self._beside(child) for c in child._named
         ]

@@ -34,7 +34,7 @@ _LONGEST = 200
 
 @dataclass
 class Misread:
-    """Texts of one reading that is not VALUE.
+    """Texts of one reading; of values, those of whole numbers alone.
 
     Attributes:
         cells: number of cells.
@@ -108,7 +108,7 @@ class ColumnTally:
             hit = readings == reading
             if reading is Reading.VALUE:
                 self.values += int(counts[hit].sum())
-                if self._whole:
+                if self._whole and len(self.numbers.texts) < MOST_TEXTS:
                     self.numbers.add(values.filter(pa.array(hit)), counts[hit])
             elif hit.any():
                 told = self.misread.setdefault(reading, Misread())
