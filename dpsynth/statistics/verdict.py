@@ -334,7 +334,8 @@ class Judged:
         raw, error, basis = float(exam.raw[spot]), exam.standard_error, exam.bases[spot]
         pair, shown = exam.examined[spot].clique, min(max(raw, 0.0), 1.0)
         mean, spread = _posterior(raw, error, usual)
-        low, high = mean - DEVIATIONS * spread, mean + DEVIATIONS * spread
+        # No error is below 0, so noise that is larger than a limit never tells that one is kept.
+        low, high = mean - DEVIATIONS * spread, max(mean, 0.0) + DEVIATIONS * spread
         if low > USABLE and mean > UNUSABLE and mean - min(self._chance(pair), _FINE) > UNUSABLE:
             found: Use = "don't use"
         elif high <= USABLE and basis != "independent":
@@ -342,7 +343,7 @@ class Judged:
         else:
             found = "with care"
         why = f"{percent(shown)} of the rows are off (standard error {percent(error)}). {_HAD[basis]}"
-        return _Pair(Judgement(pair, found, why, shown, basis), raw + _OVER * error)
+        return _Pair(Judgement(pair, found, why, shown, basis), max(raw, 0.0) + _OVER * error)
 
     def _chance(self, pair: Clique) -> float:
         """Error by chance alone of a pair whose columns are independent; a share of the rows.

@@ -141,6 +141,21 @@ def test_little_is_said_to_be_of_use_where_the_exam_is_too_noisy_to_tell():
     assert np.mean([pair.verdict == "use" for found in many for pair in found.pairs]) < 0.01
 
 
+@pytest.mark.parametrize("names", ["ab", "abc", "abcdef"])
+def test_an_exam_whose_noise_exceeds_all_rows_makes_nothing_of_use(names):
+    """Noise far below 0 is no small error: neither a pair nor a column is to be used for it."""
+    columns, pairs = tuple(column(name, 2) for name in names), tuple(combinations(names, 2))
+    table = {name: np.array([ROWS / 2, ROWS / 2]) for name in names}
+    counts = {name: (table[name] * [1.1, 0.9], ROWS / 20) for name in names}
+    for seed in range(50):
+        noise = np.rint(np.random.default_rng(seed).laplace(0, ROWS, len(pairs))).astype(np.int64)
+        noise[0] = -8 * ROWS
+        distances = NoisyDistances(pairs, noise, "laplace", ROWS)
+        exam = Exam([Examined("pair", p) for p in pairs], distances, ROWS, domain_of(columns), MEASURED)
+        found = Judged(columns, counts, table, ROWS, ROWS, MEASURED, exam).verdict()
+        assert not any(one.verdict == "use" for one in (*found.columns, *found.pairs))
+
+
 def wrong(deviations: float, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
     """Share of pairs to be used that are off by more than 5 %, and their number."""
     monkeypatch.setattr(verdicts, "DEVIATIONS", deviations)
