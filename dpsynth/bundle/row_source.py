@@ -119,7 +119,7 @@ class RowSource:
         if number > piece:
             yield from self._stream(number, int(rng.integers(1 << 62)), piece, 0)
             return
-        tied = self._tied(rng)
+        tied = self._tied()
         yield self._piece(tied, self._made(tied, number, rng), 0, rng)
 
     def tables(
@@ -141,7 +141,7 @@ class RowSource:
 
     def _stream(self, number: int, seed: int, piece: int, before: int) -> Iterator[DrawnRows]:
         sizes = [min(piece, number - begin) for begin in range(0, number, piece)]
-        tied = self._tied(_generator(seed, 0))
+        tied = self._tied()
         if self.rules.written:
             # Before any thread begins: all pieces have the same.
             _ = tied.pins, tied.obedience.components
@@ -153,7 +153,7 @@ class RowSource:
         makers = enumerate(self._makers(tied, sizes, seed))
         return in_order((work(turn, make) for turn, make in makers), _PIECES_AT_ONCE)
 
-    def _tied(self, rng: np.random.Generator) -> Tied:
+    def _tied(self) -> Tied:
         """The rules with what all pieces have in common."""
         names = self.wanted.values_of
         measured = {
@@ -166,7 +166,6 @@ class RowSource:
             self.rules,
             self.layout,
             self.model.marginal,
-            rng,
             frozenset(measured),
             {column.name: shut[column.name] for column in self.layout.columns if column.name in shut},
         )

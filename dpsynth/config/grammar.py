@@ -247,7 +247,7 @@ MAX_CELLS = 10_000_000
 
 MAX_GROUPS = 10_000
 
-MAX_RULES = 200
+MAX_RULES, MAX_LENGTH = 200, 60_000
 
 LOUD_EPSILON = 10
 
@@ -370,7 +370,7 @@ class Spec(Section):
     columns: Mapping[str, ColumnSpec] = Field(
         description="The columns to use, by name; all else is ignored. Domains come from public knowledge."
     )
-    constraints: tuple[Annotated[str, Text(_RULE_WORDS, longest=1000)], ...] = Field(
+    constraints: tuple[Annotated[str, Text(_RULE_WORDS, longest=MAX_LENGTH)], ...] = Field(
         default=(),
         max_length=MAX_RULES,
         description="Rules that every synthetic row obeys, from public knowledge: admitted <= discharged, "

@@ -205,6 +205,34 @@ def test_synthetic_rows_obey_rules_about_rows_above_where_private_ones_break_the
         assert len(both) > 300 and (both.rent.isna() | (both.rent >= 5 * both.age)).all()
 
 
+@pytest.mark.usefixtures("seeded_noise")
+def test_a_mapping_holds_in_all_rows_of_a_child(tmp_path):
+    given, tables = frames(300), two()
+    persons, job = given["persons"], [*"abcdefgh"]
+    persons["job"] = [job[int(age) * 8 // 100] for age in persons.age]
+    persons["trade"] = [*map(dict(zip(job, "wxywxyxw", strict=True)).get, persons.job)]
+    named = {"job": {"type": "category", "values": job}, "trade": {"type": "category", "values": [*"wxy"]}}
+    tables["persons"] |= {"columns": TABLES["persons"]["columns"] | named}
+    tables["persons"]["parent"] = {**TABLES["persons"]["parent"], "max_children": 5, "roles": 3}
+    two_trades = []
+    for rules in ([], ["job determines trade"]):
+        tables["persons"]["constraints"] = rules
+        done = dpsynth.release(
+            {name: given[name] for name in tables},
+            tables=tables,
+            epsilon=0.7,
+            dataset=f"homes {len(rules)}",
+            ledger=tmp_path / "ledger.db",
+            outputs=tmp_path / "out",
+        )
+        rows = done.bundle.tables["persons"].dropna(subset=["job", "trade"])
+        two_trades.append(int((rows.groupby("job", observed=True).trade.nunique() > 1).sum()))
+        found = done.bundle.verify()
+        assert not found.findings
+    assert two_trades[0] > 3 and two_trades[1] == 0
+    assert "Every row of persons obeys: job determines trade." in found.proven
+
+
 def test_a_neighbour_ends_the_same_way_with_the_same_files(tmp_path):
     """Broken keys, orphans and cells that can't be read change no exit and no name of a file."""
     said = []

@@ -404,7 +404,6 @@ class Tied:
     rules: Rules
     whole: Layout
     marginal: Marginal
-    rng: np.random.Generator
     measured: frozenset[frozenset[str]] = frozenset()
     shut: Mapping[str, Bad] = field(default_factory=dict)
 
@@ -502,8 +501,9 @@ class Tied:
     @cached_property
     def pins(self) -> Mapping[str, pa.Array]:
         columns = self.checks.columns
+        # One value a cell, in all pairs of columns that have one mapping, and in rows that are drawn later.
         return {
-            name: columns[name].decode(np.arange(columns[name].size), self.rng)
+            name: columns[name].decode(np.arange(columns[name].size), np.random.default_rng(0))
             for name in self.checks.rules.pinned
         }
 

@@ -164,18 +164,27 @@ def partners(rows: NDArray[np.float64], zeros: NDArray[np.bool_], both: bool) ->
 def partners_of(
     rules: Rules, layout: Layout, grids: Sequence[Grid], marginal: Marginal
 ) -> tuple[tuple[Tie, Codes], ...]:
-    """Ties with the partners of their left columns' cells, in the order of the rules' ties."""
-    sizes = {c.name: len(c.codec.labels) for c in layout.columns}
-    found = []
-    for tie in rules.ties:
-        pair = (tie.left, tie.right)
-        rows = marginal(pair)[: sizes[tie.left], : sizes[tie.right]]
-        zeros = np.zeros(rows.shape, dtype=np.bool_)
-        for grid in grids:
-            if set(grid.columns) <= set(pair):
-                zeros |= _over(grid, pair)[: sizes[tie.left], : sizes[tie.right]]
-        found.append((tie, partners(rows, zeros, tie.both)))
-    return tuple(found)
+    """Ties with the partners of their left columns' cells, by one mapping for all ties of a number."""
+    labels = {c.name: c.codec.labels for c in layout.columns}
+    found: dict[Tie, Codes] = {}
+    for number in dict.fromkeys(tie.number for tie in rules.ties):
+        ties = rules.ties_of(number)
+        sides = [dict.fromkeys(v for t in ties for v in labels[t.pair[side]]) for side in (0, 1)]
+        left, right = ({v: spot for spot, v in enumerate(side)} for side in sides)
+        rows = np.zeros((len(left), len(right)))
+        zeros = rows > 0
+        spots = {t: ([left[v] for v in labels[t.left]], [right[v] for v in labels[t.right]]) for t in ties}
+        for tie, own in spots.items():
+            place, here = np.ix_(*own), tuple(slice(len(values)) for values in own)
+            rows[place] += marginal(tie.pair)[here]
+            for grid in grids:
+                if set(grid.columns) <= set(tie.pair):
+                    zeros[place] |= _over(grid, tie.pair)[here]
+        whole = partners(rows, zeros, ties[0].both)
+        for tie, (lefts, rights) in spots.items():
+            code_of = {right: code for code, right in enumerate(rights)}
+            found[tie] = np.array([code_of.get(partner, NONE) for partner in whole[lefts].tolist()])
+    return tuple((tie, found[tie]) for tie in rules.ties)
 
 
 def _over(grid: Grid, pair: Clique) -> NDArray[np.bool_]:
@@ -206,8 +215,9 @@ def enforcement_of(rules: Rules, layout: Layout) -> tuple[Enforcement, ...]:
             f"by construction: {total.target} is computed, and its parts are solved for its own counts"
         )
     for tie in rules.ties:
+        left, right = (", ".join(of) for of in zip(*(t.pair for t in rules.ties_of(tie.number)), strict=True))
         one = "a value of its own" if tie.both else "one value"
-        kept[tie.number] = f"by construction: each value of {tie.left} is given {one} of {tie.right}"
+        kept[tie.number] = f"by construction: each value of {left} is given {one} of {right}"
     grids = {grid.number: grid for grid in grids_of(rules, layout)}
     for condition in rules.conditions:
         grid = grids.get(condition.number)
@@ -319,7 +329,7 @@ class Obedience:
             closed[:lefts, :rights] = True
             has = np.flatnonzero(partner != NONE)
             closed[has, partner[has]] = False
-            yield Part(tie.number, (tie.left, tie.right), closed)
+            yield Part(tie.number, tie.pair, closed)
         named = set(self.rules.named)
         for column, closed in self.shut.items():
             if column in named:

@@ -1,7 +1,7 @@
 """Rules of a configuration that every synthetic row obeys, read from their texts.
 
 A rule is one of three. A condition is a formula that no row may make false. A sum is a number that is
-computed from others. A tie gives each value of a column one value of another.
+computed from others. A tie gives each value of a column one value of another, the same in all its pairs.
 
 Missing cells are treated as in an SQL CHECK: a comparison with a missing cell is neither true nor false, and
 a rule is obeyed if it isn't false. So a rule about missing cells uses ``is missing``.
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from dpsynth.columns.column import Column
+from dpsynth.columns.column import Column, ValueSearch
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import (
@@ -56,12 +56,16 @@ class Sum:
 
 @dataclass(frozen=True)
 class Tie:
-    """A tie: each value of ``left`` has one of ``right``; if ``both``, also the other way round."""
+    """A tie: each value of ``left`` has one of ``right``, in all ties of a number; if ``both``, also back."""
 
     number: int
     left: str
     right: str
     both: bool
+
+    @property
+    def pair(self) -> Clique:
+        return self.left, self.right
 
 
 class RuleRefused(ValueError):
@@ -108,7 +112,7 @@ class Rules:
 
     @cached_property
     def pairs(self) -> tuple[Clique, ...]:
-        return tuple((tie.left, tie.right) for tie in self.ties)
+        return tuple(tie.pair for tie in self.ties)
 
     @cached_property
     def partners(self) -> Mapping[str, int]:
@@ -156,15 +160,17 @@ class Rules:
         for total in self.sums.values():
             if total.number == number:
                 found |= dict.fromkeys((total.target, *self.names(total.formula)))
-        for tie in self.ties:
-            if tie.number == number:
-                found |= dict.fromkeys((tie.left, tie.right))
+        for tie in self.ties_of(number):
+            found |= dict.fromkeys(tie.pair)
         return tuple(found)
+
+    def ties_of(self, number: int) -> tuple[Tie, ...]:
+        return tuple(tie for tie in self.ties if tie.number == number)
 
     @property
     def computed(self) -> frozenset[str]:
         """The columns of sums and of ties, and those that they are computed from."""
-        found = {c for tie in self.ties for c in (tie.left, tie.right)}
+        found = {c for pair in self.pairs for c in pair}
         return frozenset(found.union(*((t.target, *self.names(t.formula)) for t in self.sums.values())))
 
     @cached_property
@@ -189,8 +195,19 @@ def connected(items: Iterable[T], columns: Callable[[T], Iterable[str]]) -> Iter
         yield group
 
 
-_NAME = r"(?:`([^`]+)`|([^\W\d]\w*))"
-_TIE = re.compile(rf"\s*{_NAME}\s*(<->|\bdetermines\b)\s*{_NAME}\s*")
+_LONGEST = 1000
+
+_NAME = r"(?:`[^`]+`|[^\W\d]\w*)"
+_NAMES = rf"({_NAME}(?:\s*,\s*{_NAME})*)"
+_TIE = re.compile(rf"\s*{_NAMES}\s*(<->|\bdetermines\b)\s*{_NAMES}\s*")
+
+
+def tie_of(text: str) -> tuple[list[str], str, list[str]] | None:
+    """The columns on the left of a tie, its sign, and those on the right; None of another rule."""
+    if (found := _TIE.fullmatch(text)) is None:
+        return None
+    left, right = ([name.strip("`") for name in re.findall(_NAME, found[side])] for side in (1, 3))
+    return left, found[2], right
 
 
 def rules_of(written: Sequence[str], layout: Layout) -> Rules:
@@ -204,15 +221,12 @@ def rules_of(written: Sequence[str], layout: Layout) -> Rules:
     sums: dict[str, Sum] = {}
     ties: list[Tie] = []
     for number, text in enumerate(written):
-        tie = _TIE.fullmatch(text)
+        tie = tie_of(text)
         if tie is not None:
-            a, b, sign, c, d = tie.groups()
-            ties.append(_tied(Tie(number, a or b, c or d, sign == "<->"), parts))
+            ties += _tied(number, *tie, parts)
             continue
         if "<->" in text:
-            raise RuleRefused(
-                number, "needs one column on each side of <->; ` ` stand around a name of words"
-            )
+            raise RuleRefused(number, "needs columns on each side of <->; ` ` stand around a name of words")
         found = _checked(number, text, layout, parts)
         if isinstance(found, Condition):
             conditions.append(found)
@@ -222,25 +236,48 @@ def rules_of(written: Sequence[str], layout: Layout) -> Rules:
         else:
             sums[found.target] = found
     for tied in ties:
-        for name in (tied.left, tied.right):
+        for name in tied.pair:
             if name in sums:
                 raise RuleRefused(tied.number, f"ties '{name}', which another rule computes")
     return Rules(tuple(written), tuple(conditions), tuple(_in_turn(layout, sums)), _in_order(ties))
 
 
-def _tied(tie: Tie, parts: Mapping[str, object]) -> Tie:
-    for name in (tie.left, tie.right):
-        _known(tie.number, name, parts)
-        column = parts[name]
-        if not isinstance(column, Column):
-            words = f"ties '{name}', which is computed; tie the columns that it is computed from"
-            raise RuleRefused(tie.number, words)
-        if column.part_of or parts_of(column):
-            words = f"ties '{name}', of which parts are measured; leave out parts of that column"
-            raise RuleRefused(tie.number, words)
-    if tie.left == tie.right:
-        raise RuleRefused(tie.number, "ties a column to itself")
-    return tie
+def _tied(
+    number: int, left: Sequence[str], sign: str, right: Sequence[str], parts: Mapping[str, object]
+) -> Iterator[Tie]:
+    if len(left) != len(right):
+        raise RuleRefused(number, f"must have as many columns on the right of {sign} as on the left")
+    for names in (left, right):
+        first, *others = (_able(number, name, parts) for name in names)
+        unlike = next((column for column in others if not _alike(first, column)), None)
+        if unlike is not None:
+            words = (
+                f"gives '{first.name}' and '{unlike.name}' one mapping: declare them alike, by public bins"
+            )
+            raise RuleRefused(number, words)
+    for one, other in zip(left, right, strict=True):
+        if one == other:
+            raise RuleRefused(number, "ties a column to itself")
+        yield Tie(number, one, other, sign == "<->")
+
+
+def _able(number: int, name: str, parts: Mapping[str, object]) -> Column:
+    _known(number, name, parts)
+    column = parts[name]
+    if not isinstance(column, Column):
+        words = f"ties '{name}', which is computed; tie the columns that it is computed from"
+        raise RuleRefused(number, words)
+    if column.part_of or parts_of(column):
+        raise RuleRefused(
+            number, f"ties '{name}', of which parts are measured; leave out parts of that column"
+        )
+    return column
+
+
+def _alike(one: Column, other: Column) -> bool:
+    # Labels that both have mean the same values.
+    sure = all(c.one_text_a_code and isinstance(c.search, ValueSearch | None) for c in (one, other))
+    return one.codec.kind == other.codec.kind and (sure or (one.labels == other.labels and not one.search))
 
 
 def _known(number: int, name: str, parts: Mapping[str, object]) -> None:
@@ -272,6 +309,8 @@ def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]
 
 
 def _parsed(number: int, text: str) -> Expression:
+    if len(text) > _LONGEST:
+        raise RuleRefused(number, f"has more than {_LONGEST:,} signs")
     try:
         return parse(text)
     except ValueError as error:
@@ -415,13 +454,15 @@ def _in_order(ties: Sequence[Tie]) -> tuple[Tie, ...]:
     for tie in ties:
         if not tie.both:
             _decide(tie, decided)
+    turned: dict[int, bool] = {}
     # A tie that holds both ways starts at a column that is decided, if there is one.
     waiting = [tie for tie in ties if tie.both]
     reached = list(decided)
     while waiting:
         tie = next((t for t in waiting if t.left in reached or t.right in reached), waiting[0])
         waiting.remove(tie)
-        left, right = (tie.left, tie.right) if tie.right not in reached else (tie.right, tie.left)
+        turned.setdefault(tie.number, tie.right in reached)
+        left, right = tie.pair[::-1] if turned[tie.number] else tie.pair
         _decide(Tie(tie.number, left, right, both=True), decided)
         reached += [left, right]
     found: list[Tie] = []

@@ -25,6 +25,7 @@ from dpsynth.columns.expression import Call, Expression, Reference, parse, plain
 from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.numeric import IntegerColumn
 from dpsynth.columns.rules import Rules
+from dpsynth.columns.rules.rule import tie_of
 from dpsynth.columns.section import (
     Checked,
     Choice,
@@ -314,10 +315,22 @@ def slot(prefix: str, child: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class _Wide:
-    """The columns and the rules of the wide table."""
+    """The columns and the rules of the wide table.
+
+    Attributes:
+        ties: for each tie of a child table, by its place there, the wide columns of each row's columns.
+    """
 
     columns: dict[str, object]
     rules: list[str]
+    ties: dict[tuple[str, int], list[Mapping[str, str]]]
+
+    def tied(self, tables: Mapping[str, LinkedTable]) -> Iterator[str]:
+        """Ties of child tables, each of all rows that are told apart: these have one mapping."""
+        for (table, number), rows in self.ties.items():
+            left, sign, right = tie_of(tables[table].constraints[number]) or ((), "", ())
+            of = (", ".join(plain(names[c]) for names in rows for c in side) for side in (left, right))
+            yield f" {sign} ".join(of)
 
 
 def widened(values: Mapping[str, object]) -> dict[str, object]:
@@ -337,8 +350,9 @@ def widened(values: Mapping[str, object]) -> dict[str, object]:
     root = root_of(tables)
     for name in tables:
         _check_alone(tables, name)
-    wide = _Wide({}, [])
+    wide = _Wide({}, [], {})
     _widen(wide, tables, root, "", (), {})
+    wide.rules.extend(wide.tied(tables))
     if len(wide.rules) > MAX_RULES:
         words = f"need {len(wide.rules)} constraints; at most {MAX_RULES} are allowed. Lower roles"
         raise refused(words, "tables")
@@ -454,7 +468,7 @@ def _check_across(rules: Rules, tables: Mapping[str, LinkedTable], name: str) ->
     """Refuse rules about rows above that can't be kept in each of a table's rows."""
     above = _known(tables, name)[len(_below_named(tables, name)) :]
     for tie in rules.ties:
-        if {tie.left, tie.right} & {*above}:
+        if {*tie.pair} & {*above}:
             words = "ties columns of two tables, which is not supported: write implications of single values"
             raise refused(words, "constraints", tie.number)
     chain = [name, *tables_above(tables, name)][:-1]
@@ -548,7 +562,10 @@ def _widen(
         if tables[child].distinct:
             turns = [plain(f"{start}{tables[child].order_by}") for start in starts]
             wide.rules.extend(f"{one} < {later}" for one, later in pairwise(turns))
-    for rule in table.constraints:
+    for place, rule in enumerate(table.constraints):
+        if there and tie_of(rule):
+            wide.ties.setdefault((name, place), []).append(names)
+            continue
         own = renamed(undotted(rule), {**above, **names})
         # A rule says nothing of a row that isn't there.
         bare = not there or not _named(rule) or not _may_be(False, parse(undotted(rule)), names)
@@ -587,6 +604,11 @@ def _known(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
     """The names that rules of a table may use: the same, and then those of the tables above."""
     above = (f"{t}.{c}" for t in tables_above(tables, name) for c in _below_named(tables, t))
     return [*_below_named(tables, name), *above]
+
+
+def ties(table: LinkedTable) -> tuple[str, ...]:
+    """The rules of a child table that give values of a column one of another, in all of its rows."""
+    return tuple(rule for rule in table.constraints if table.parent and tie_of(rule))
 
 
 def across(tables: Mapping[str, LinkedTable], name: str) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Operand, parse, references, renamed, value_of
 from dpsynth.columns.layout import Layout, companion
+from dpsynth.columns.rules.rule import tie_of
 from dpsynth.config import Spec
 from dpsynth.errors import ConfigError
 from dpsynth.figures import count, listed, percent
@@ -46,6 +47,7 @@ from dpsynth.wings.tables.keys import (
     root_of,
     slot,
     slots,
+    ties,
     undotted,
 )
 
@@ -87,6 +89,7 @@ class Shape:
         once: conditions that at most one of the rows of one parent's row meets.
         distinct: whether the rows of one parent's row differ in ``order``.
         across: constraints that name columns of rows above.
+        ties: constraints that give each value of a column one of another, in all rows.
     """
 
     name: str
@@ -102,6 +105,7 @@ class Shape:
     once: tuple[str, ...] = ()
     distinct: bool = False
     across: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
 
     @staticmethod
     def of(tables: Mapping[str, LinkedTable], name: str) -> Shape:
@@ -121,6 +125,7 @@ class Shape:
             table.at_most_one,
             table.distinct,
             across(tables, name),
+            ties(table),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -141,8 +146,9 @@ class Shape:
 
     @property
     def obeyed(self) -> str:
-        """The sentence on its constraints about rows above."""
-        return f"Every row of {self.name} obeys: {'; '.join(self.across)}."
+        """The sentence on its constraints about rows above, and on ties; "" without any."""
+        rules = "; ".join((*self.across, *self.ties))
+        return f"Every row of {self.name} obeys: {rules}." if rules else ""
 
     def _beside(self, child: Shape) -> Iterator[str]:
         """The beginnings of the names of columns of each of a child's rows beside one of its own."""
@@ -467,6 +473,16 @@ class Split:
             broken |= np.asarray(pc.fill_null(pc.invert(value_of(rule, operands, len(rows))), False))
         return broken
 
+    def off_the_tie(self, table: str, tie: str) -> int:
+        """The rows whose value on one side of a tie has another partner in most rows."""
+        left, sign, right = tie_of(tie) or ((), "", ())
+        texts = [[self.placed[table].taken(self.wide, c).cast(pa.string()) for c in s] for s in (left, right)]
+        rows = pa.concat_tables([pa.table({"left": a, "right": b}) for a, b in zip(*texts, strict=True)])
+        pairs = rows.drop_null().group_by(["left", "right"]).aggregate([([], "count_all")])
+        sides = ("left", "right") if sign == "<->" else ("left",)
+        kept = [pairs.group_by(side).aggregate([("count_all", "max")])["count_all_max"] for side in sides]
+        return int(np.sum(pairs["count_all"]) - min(map(np.sum, kept)))
+
     def operand(self, table: str, column: str, spots: Places | None = None) -> Operand:
         """A column of a table, or that of some of its rows."""
         placed = self.placed[table]
@@ -583,7 +599,7 @@ class Database:
             f"{root.name}. There {child.name} is the number of its rows of {child.name}, and {column} is "
             f"{child.columns[0]} of the first one. All figures here are about these columns.",
             *for_all,
-            *(t.obeyed for t in below if t.across),
+            *(t.obeyed for t in below if t.obeyed),
             *by_links,
             f"What is protected is a row of {root.name} with all rows that belong to it. Private rows of "
             f"{first} of one row above are left out.",
@@ -743,13 +759,13 @@ def checked_tables(bundle: OpenedBundle) -> tuple[list[str], list[tuple[str, str
     try:
         shape = shape_of(bundle)
         faults = [*_differing(bundle, shape), *_wrong_keys(opened_tables(bundle), shape)]
-        if any(table.across for table in shape.all):
+        if any(table.obeyed for table in shape.all):
             faults += _breaking(split(wide_rows(bundle), shape, bundle.layout))
         names = listed([table.name for table in shape.all])
     except (KeyError, TypeError, ValueError, OSError, BundleRefused, pa.ArrowException) as error:
         return [], [(MANIFEST, f"describes tables that are damaged or missing ({type(error).__name__}).")]
     words = f"The rows of {names} are those of the synthetic table: each key is there once, and each row has "
-    kept = [table.obeyed for table in shape.all if table.across]
+    kept = [table.obeyed for table in shape.all if table.obeyed]
     return [] if faults else [f"{words}its parent.", *kept], faults
 
 
@@ -764,14 +780,16 @@ def _differing(bundle: OpenedBundle, shape: Shape) -> Iterator[tuple[str, str]]:
 
 
 def _breaking(found: Split) -> Iterator[tuple[str, str]]:
-    """Tables with rows that break rules about rows above."""
+    """Tables with rows that break rules about rows above, or ties."""
     for table in found.shape.all:
         rows = np.arange(len(found.placed[table.name].row))
-        if broken := int(found.breaking(table, rows).sum()):
-            yield (
-                f"{FOLDER}/{table.name}",
-                f"has {count(broken)} rows that break one of: {'; '.join(table.across)}.",
-            )
+        broken = int(found.breaking(table, rows).sum())
+        if broken:
+            words = f"has {count(broken)} rows that break one of: {'; '.join(table.across)}."
+            yield f"{FOLDER}/{table.name}", words
+        for tie in table.ties:
+            if off := found.off_the_tie(table.name, tie):
+                yield f"{FOLDER}/{table.name}", f"has {count(off)} rows that break {tie}."
 
 
 def _wrong_keys(tables: Mapping[str, pa.Table], shape: Shape) -> Iterator[tuple[str, str]]:

@@ -21,7 +21,7 @@ def any_marginal(layout, rng):
 
 def obeying(rules, layout, rows, draw, marginal, rng):
     """A table in which no row violates a rule."""
-    tied = Tied(rules, layout, marginal, rng)
+    tied = Tied(rules, layout, marginal)
     return Drawing(tied, draw, rng).rows(*tied.repaired(draw(rows), rng)).table
 
 

@@ -245,6 +245,54 @@ def test_a_value_without_partner_has_none():
     assert partners(rows, shut, both=False).tolist() == [0, NONE, 1]
 
 
+@pytest.mark.parametrize("sign", ["determines", "<->"])
+@pytest.mark.parametrize("number", [False, True])
+def test_pairs_of_columns_have_one_mapping(sign, number):
+    """Whatever each pair's own counts say, all rows decide; of values in bins, too."""
+    city = {"type": "category", "values": ["A", "B", "C", "D"]}
+    country = {"type": "category", "values": ["W", "X", "Y", "Z"]}
+    country = {"type": "number", "min": 0, "max": 4, "bins": 4, "decimals": 3} if number else country
+    columns = {"home": city, "land": country, "work": city, "abroad": country, "free": city}
+    rules = [f"home, work {sign} land, abroad"]
+    layout = layout_of(spec_of(columns, rules).columns)
+    rng = np.random.default_rng(4)
+    many, few = np.full((5, 5), 1.0), np.full((5, 5), 1.0)
+    many[np.arange(4), [1, 0, 3, 2]], few[np.arange(4), np.arange(4)] = 90.0, 40.0
+    counts = {("home", "land"): many, ("work", "abroad"): few}
+    draw = any_codes(layout, rng)
+    table = obeying(checks_of(layout, rules).rules, layout, 400, draw, counts.__getitem__, rng)
+    found = {name: texts.to_pylist() for name, texts in layout.texts(table).items()}
+    pairs = {
+        *zip(found["home"], found["land"], strict=True),
+        *zip(found["work"], found["abroad"], strict=True),
+    }
+    whole = sorted(pair for pair in pairs if all(pair))
+    assert len(whole) == 4 and [int(float(b)) if number else "WXYZ".index(b) for _, b in whole] == [
+        1,
+        0,
+        3,
+        2,
+    ]
+
+
+def test_values_that_were_found_for_each_column_have_one_mapping_by_their_names():
+    from dpsynth.columns.rules.grids import partners_of
+
+    def listed(values):
+        return {"type": "category", "values": [*values]}
+
+    columns = {"a": listed("PQR"), "x": listed("12"), "b": listed("RP"), "y": listed("231")}
+    rules = rules_of(["a, b determines x, y"], layout := layout_of(spec_of(columns).columns))
+    counts = {
+        ("a", "x"): [[9, 0, 0], [0, 9, 0], [5, 4, 0], [0, 0, 0]],
+        ("b", "y"): [[0, 7, 0, 0], [0, 0, 1, 0]],
+    }
+    marginal = lambda pair: np.array(counts[pair], float)  # noqa: E731
+    (_, first), (_, second) = partners_of(rules, layout, (), marginal)
+    # R is 3 by the rows of both, which the first pair's second column doesn't have.
+    assert first.tolist() == [0, 1, NONE] and second.tolist() == [1, 2]
+
+
 def test_marginals_are_asked_of_ties_and_of_numbers_in_wide_bins_alone():
     layout = layout_of(spec_of(plain.COLUMNS, ["n <= m"]).columns)
     rng = np.random.default_rng(0)

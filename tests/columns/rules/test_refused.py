@@ -20,6 +20,7 @@ COLUMNS = {
     "id": {"type": "identifier", "surrogates": "P000001"},
     "gone": {"type": "identifier"},
     "twice": {"type": "derived", "formula": "total * 2"},
+    "found": {"type": "number", "bounds": "private", "decimals": 2},
 }
 
 REFUSED = {
@@ -39,8 +40,13 @@ REFUSED = {
     "age not 3": "has 3 where in should stand",
     "age is 3": "has 3 where missing should stand",
     "admitted <= '2020-13-01'": "compares with '2020-13-01', which is no date",
-    "a <-> b + 1": "needs one column on each side of <->",
+    "a <-> b + 1": "needs columns on each side of <->",
     "age <-> age": "ties a column to itself",
+    "age, num <-> married": "must have as many columns on the right of <-> as on the left",
+    "num, age <-> married, b": "gives 'married' and 'b' one mapping: declare them alike",
+    "education, married determines b, total": "gives 'b' and 'total' one mapping",
+    "education, married determines found, b": "gives 'found' and 'b' one mapping",
+    f"age > 3{' and age > 3' * 100}": "has more than 1,000 signs",
     "age determines twice": "ties 'twice', which is computed",
     "age <-> id": "names 'id', an identifier",
     "a == b + 1": "comes to a number of up to 2 decimals, and 'a' has 1; write a == round(..., 1)",

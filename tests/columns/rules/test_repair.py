@@ -112,7 +112,7 @@ class Case:
             return np.bincount(self.codes[name], minlength=sizes[name]).astype(float)
 
         self.tied = Tied(
-            rules_of(rules, self.layout), self.layout, marginal, self.rng, frozenset(map(frozenset, measured))
+            rules_of(rules, self.layout), self.layout, marginal, frozenset(map(frozenset, measured))
         )
 
     def released(self):

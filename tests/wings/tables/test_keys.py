@@ -83,6 +83,19 @@ def test_rules_about_rows_above_hold_in_each_row():
         assert f"region == 'N' implies persons_{i}_trips_1_mode == 'bus'" in rules
 
 
+def test_a_mapping_is_one_for_all_rows_that_are_told_apart():
+    tables = copy.deepcopy(dict(TABLES))
+    tables["persons"] |= {"constraints": ["age determines sex", "`age` < 90"]}
+    tables["trips"]["columns"] |= {"paid by": {"type": "category", "values": ["card", "ticket", "coins"]}}
+    tables["trips"] |= {"constraints": ["mode <-> `paid by`"]}
+    rules = spec_of(tables).constraints
+    places = [f"persons_{i}_trips_{j}_" for i in (1, 2, 3) for j in (1, 2)]
+    sides = ", ".join(f"{p}mode" for p in places), ", ".join(f"`{p}paid by`" for p in places)
+    persons = "persons_1_age, persons_2_age, persons_3_age determines persons_1_sex, persons_2_sex, "
+    assert {f"{persons}persons_3_sex", " <-> ".join(sides)} <= {*rules}
+    assert sum("determines" in rule or "<->" in rule for rule in rules) == 2
+
+
 @pytest.mark.parametrize(
     ("rule", "guarded"),
     [
@@ -93,7 +106,6 @@ def test_rules_about_rows_above_hold_in_each_row():
         ("if(sex == 'f', 1, households.rent) > 9", True),
         ("(households.rent is missing) == (sex is missing)", True),
         ("(age is missing) == (sex is missing)", False),
-        ("age determines sex", False),
         ("households.rent == 2 * age or households.rent > 9", False),
         ("households.region == 'N' implies not (sex == 'f')", False),
         ("age is not missing implies households.rent > age", False),
@@ -115,6 +127,7 @@ def test_a_rule_says_nothing_of_a_row_that_is_not_there(rule, guarded):
         (["age <= households.region"], {}, "compares a number with a text"),
         (["households.rent < 0"], {}, "is obeyed by no row of the declared values"),
         (["`households.region` <-> sex"], {}, "ties columns of two tables"),
+        (["age, sex <-> sex"], {}, "must have as many columns on the right of <-> as on the left"),
         (["households.rent == age"], {}, "computes 'households.rent', and may compute columns of persons"),
         (["age == households.rent"], {"roles": 2}, "computes 'age' from a row above, and not all rows of"),
     ],

@@ -290,3 +290,17 @@ def test_rows_that_break_a_rule_about_rows_above_are_found():
     ((file, words),) = _breaking(found)
     many = int((given["persons"].age.astype(int) > 10).sum())
     assert file == "tables/persons" and words == f"has {many} rows that break one of: {RENTED[0]}."
+
+
+def test_rows_off_a_mapping_are_found():
+    given = frames(50)
+    persons = given["persons"]
+    persons["sex"] = np.where(persons.age.astype(int) % 2, "f", "m")
+    tables = two(persons={**TABLES["persons"], "constraints": ["age determines sex"]})
+    for odd, found in ((0, []), (1, ["has 1 rows that break age determines sex."])):
+        # Someone's second member, of an age that others have too.
+        twice = persons[(persons.number == "2") & persons.age.duplicated(keep=False)]
+        persons.loc[twice.index[:odd], "sex"] = np.where(twice.sex[:odd] == "f", "m", "f")
+        spec = spec_of(tables)
+        rows = split(typed_rows(given, tables), Shape.of(spec.tables, "households"), layout_of(spec.columns))
+        assert [words for _, words in _breaking(rows)] == found

@@ -34,8 +34,8 @@ from dpsynth.columns.expression import Operand, references, value_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.numeric import NumericCodec
 from dpsynth.columns.rules import Checks, RuleRefused, rules_of
-from dpsynth.columns.rules.grids import partners
-from dpsynth.columns.rules.rule import Rules, Sum, Tie
+from dpsynth.columns.rules.grids import partners_of
+from dpsynth.columns.rules.rule import Rules, Sum
 from dpsynth.errors import DpsynthError
 from dpsynth.pipeline.steps import advanced
 from dpsynth.wings.owner.assess.owned_bundle import CodedTable, Numbers
@@ -403,7 +403,7 @@ def _violations(layout: Layout, rule: str, real: CodedTable, synthetic: CodedTab
 
 def _rows_violating(rules: Rules, layout: Layout, table: CodedTable) -> int | None:
     if rules.ties:
-        return _off_the_tie(rules.ties[0], layout, table)
+        return _off_the_ties(rules, layout, table)
     for turn in rules.turns:
         if isinstance(turn, Sum):
             return _off_the_sum(turn, layout, table)
@@ -413,14 +413,18 @@ def _rows_violating(rules: Rules, layout: Layout, table: CodedTable) -> int | No
     return int(checks.violating_cells({name: c.astype(np.int64) for name, c in table.codes.items()}).sum())
 
 
-def _off_the_tie(tie: Tie, layout: Layout, table: CodedTable) -> int:
+def _off_the_ties(rules: Rules, layout: Layout, table: CodedTable) -> int:
     values = {c.name: len(c.codec.labels) for c in layout.columns}
-    pair = (tie.left, tie.right)
-    shape = tuple(table.sizes[name] for name in pair)
-    counts = table.counts(pair).reshape(shape)[: values[tie.left], : values[tie.right]].astype(np.float64)
-    partner = partners(counts, np.zeros(counts.shape, dtype=np.bool_), tie.both)
-    kept = counts[np.flatnonzero(partner >= 0), partner[partner >= 0]].sum()
-    return int(counts.sum() - kept)
+
+    def counts(pair: Clique) -> NDArray[np.float64]:
+        whole = table.counts(pair).reshape([table.sizes[name] for name in pair])
+        return whole[tuple(slice(values[name]) for name in pair)].astype(np.float64)
+
+    off = 0.0
+    for tie, partner in partners_of(rules, layout, (), counts):
+        rows, has = counts(tie.pair), np.flatnonzero(partner >= 0)
+        off += float(rows.sum() - rows[has, partner[has]].sum())
+    return int(off)
 
 
 def _off_the_sum(rule: Sum, layout: Layout, table: CodedTable) -> int | None:

@@ -168,6 +168,12 @@ def test_rows_of_a_tie_are_those_with_another_partner_than_most_rows_give(sign: 
     one = CodedTable(TIED, codes, {})
     (found,) = violations(TIED, [f"town {sign} land"], one, one.take(np.arange(4)))
     assert (found.real, found.synthetic) == (off, 0)
+    # The same rows as a second pair of columns of which p goes with q, so that most rows of p do.
+    home = {"home": codes["town"], "state": np.where(codes["land"] < 2, 1, codes["land"]).astype(np.uint8)}
+    columns = [*TIED, *(replace(c, name=name) for c, name in zip(TIED, home, strict=True))]
+    both = CodedTable(tuple(columns), {**codes, **home}, {})
+    (found,) = violations(columns, ["town, home determines land, state"], both, both.take(np.arange(9, 11)))
+    assert (found.real, found.synthetic) == (7, 0)
 
 
 def test_figures_of_numbers_are_those_of_the_rows_and_not_of_bins() -> None:
