@@ -30,6 +30,9 @@ OTHERS = {
     "diagnosis": {"type": "text", "pattern": "[A-C][0-9]{2}", "keep": 1},
     "chapter": {"type": "category", "values": ["A", "B", "C"]},
 } | {
+    name: {"type": "category", "values": ["Rome", "Nice"] if "city" in name else ["it", "fr"]}
+    for name in ("home_city", "work_city", "home_country", "work_country")
+} | {
     name: {"type": "integer", "min": 0, "max": 400}
     for name in ("systolic", "diastolic", "stay", "hour", "month")
 } | {
