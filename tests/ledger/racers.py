@@ -1,27 +1,23 @@
 """Processes that all ask one ledger at the same instant, as often as wanted.
 
-Started as ``python -m tests.ledger.racers`` by ``test_ledger_races``: a job as its argument, the
-outcomes on stdout. They are forked from one process that has imported everything, and wait for each other
-twice in every round: before they ask, and again between their reading of the ledger and their first row. A
-ledger that lets them in together is so read by all before any writes, and the race is lost however the
-processes are scheduled. Where it lets them in one by one, the first waits in vain, and goes on alone.
+They are forked from this process, and wait for each other twice in every round: before they ask, and again
+between their reading of the ledger and their first row. A ledger that lets them in together is so read by all
+before any writes, and the race is lost however the processes are scheduled. Where it lets them in one by one,
+the first waits in vain, and goes on alone.
 """
 
+import gc
 import json
 import multiprocessing
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from multiprocessing.synchronize import Barrier
-from pathlib import Path
 from threading import BrokenBarrierError
 from typing import Any
 from unittest import mock
 
-import dpsynth
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.composition import planned
 from dpsynth.accounting.measures import PURE
@@ -29,6 +25,7 @@ from dpsynth.errors import BudgetRefused, DpsynthError
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.ledger import Ledger, Reading
+from tests.ledger.test_ledger_processes import lines
 
 Job = dict[str, Any]
 Outcome = Callable[[Job, int, int], str]
@@ -93,60 +90,35 @@ def writing_after(all_read: Barrier, patience: float) -> Iterator[None]:
 
 
 def race(
-    outcome: Outcome, job: Job, racer: int, together: Barrier, all_read: Sequence[Barrier], told: Any
+    outcome: Outcome, job: Job, racer: int, together: Barrier, all_read: Sequence[Barrier], told: int
 ) -> None:
-    """One process: all rounds."""
+    """One process: all rounds, of each of which it tells a line."""
+    # What is not its own it doesn't look through.
+    gc.disable()
+    if job["fault"] == "no lock":
+        ledger_store._ALONE.update(dict.fromkeys(ledger_store._ALONE, "SELECT 1"))
     for number in range(job["rounds"]):
         together.wait(timeout=120)
         with writing_after(all_read[number], PATIENCE[job["fault"]]):
-            told.put((number, outcome(job, number, racer)))
+            os.write(told, json.dumps([number, outcome(job, number, racer)]).encode() + b"\n")
 
 
-def raced(job: Job, outcome: Outcome) -> list[list[str]]:
-    """The outcomes of each round of a job."""
-    if job["fault"] == "no lock":
-        for kind in ledger_store._ALONE:
-            ledger_store._ALONE[kind] = "SELECT 1"
-    forks = multiprocessing.get_context("fork")
-    together, told = forks.Barrier(job["processes"]), forks.SimpleQueue()
-    all_read = [forks.Barrier(job["processes"]) for _ in range(job["rounds"])]
+def raced(job: Job, outcome: Outcome = outcome) -> list[list[str]]:
+    """The outcomes of each round of a job, in the order in which they were told."""
+    forks, processes = multiprocessing.get_context("fork"), job["processes"]
+    together, *all_read = (forks.Barrier(processes) for _ in range(1 + job["rounds"]))
+    reader, told = os.pipe()
     racers = [
-        forks.Process(target=race, args=(outcome, job, i, together, all_read, told))
-        for i in range(job["processes"])
+        forks.Process(target=race, args=(outcome, job, racer, together, all_read, told))
+        for racer in range(processes)
     ]
     for racer in racers:
         racer.start()
+    os.close(told)
     outcomes: list[list[str]] = [[] for _ in range(job["rounds"])]
-    for _ in range(job["rounds"] * len(racers)):
-        number, what = told.get()
+    for number, what in map(json.loads, lines(reader)):
         outcomes[number].append(what)
+    os.close(reader)
     for racer in racers:
         racer.join()
     return outcomes
-
-
-def told_by(module: str, job: Job, timeout: float) -> list[list[str]]:
-    """The outcomes of each round of a job, by a module of racers in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", module, json.dumps(job)],
-        env={**os.environ, "PYTHONPATH": str(Path(dpsynth.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stderr
-    outcomes: list[list[str]] = json.loads(done.stdout)
-    return outcomes
-
-
-def main() -> None:
-    """Run the job and print the outcomes of each round."""
-    job: Job = json.loads(sys.argv[1])
-    if job["fault"] == "no lock":
-        # Tables that many make at once would end the race before it begins.
-        Ledger(job["url"], job["head"]).reserve(asked("before", "another table", None))
-    print(json.dumps(raced(job, outcome)))
-
-
-if __name__ == "__main__":
-    main()

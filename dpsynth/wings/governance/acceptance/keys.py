@@ -320,6 +320,9 @@ class Accept(Section):
             criterion.check(spec, columns, "accept", "criteria", i)
 
 
+_CRITERIA: TypeAdapter[tuple[AnyCriterion, ...]] = TypeAdapter(tuple[AnyCriterion, ...])
+
+
 def criteria_in(stated: Sequence[Mapping[str, object]]) -> tuple[AnyCriterion, ...]:
     """The criteria in the JSON values of a manifest.
 
@@ -327,6 +330,6 @@ def criteria_in(stated: Sequence[Mapping[str, object]]) -> tuple[AnyCriterion, .
         ConfigError: there are no such criteria.
     """
     try:
-        return TypeAdapter[tuple[AnyCriterion, ...]](tuple[AnyCriterion, ...]).validate_python(tuple(stated))
+        return _CRITERIA.validate_python(tuple(stated))
     except ValidationError:
         raise ConfigError("a criterion is stated in a way that nobody can read.") from None
