@@ -68,7 +68,7 @@ def _joined(groups: dict[Blocks, list[Clique]], cells: dict[int, int], most: int
     room = most
     for at in first:
         room //= cells[at]
-    open_blocks = sorted(at for at in cells if at not in union and cells[at] <= room)
+    open_blocks = sorted(at for at in cells if at not in union and cells[at] <= room) if room else []
     while open_blocks and len(first) > 1:
         brought = {
             at: [

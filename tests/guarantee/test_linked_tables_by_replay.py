@@ -120,7 +120,7 @@ def test_a_household_moves_no_answer_by_more_than_one_row_would(tmp_path: Path, 
     given, spec, record = recorded(tmp_path, noise)
     plan = inputs_of(spec).plan
     largest, dearest = 0, 0.0
-    for changed in islice(neighbours(given), cases(48, part=4, least=12)):
+    for changed in islice(neighbours(given), cases(48, part=8, least=6)):
         after = on(tmp_path, changed, record, noise)
         assert list(faults(record, after)) == []
         dearest = max(dearest, exact_cost(record, after).share_of(plan.measure, plan.whole.budget))
@@ -152,6 +152,6 @@ def test_the_same_answers_make_the_same_tables(tmp_path: Path) -> None:
 
     original = published(spec, tmp_path / "original")
     assert {"tables/households.csv", "tables/persons.csv", "tables/trips.csv"} <= original.keys()
-    for i, changed in enumerate(islice(neighbours(given), cases(12, part=3, least=4))):
+    for i, changed in enumerate(islice(neighbours(given), cases(12, part=6, least=2))):
         found = published(spec_of(tmp_path / f"y{i}", changed, "gaussian"), tmp_path / f"other{i}")
         assert {n for n in original.keys() | found if original.get(n) != found.get(n)} == set()

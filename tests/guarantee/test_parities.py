@@ -57,7 +57,13 @@ def test_a_row_that_comes_moves_every_parity_and_one_that_is_exchanged_some_of_t
 
 @pytest.mark.parametrize(
     ("unit", "terms", "most"),
-    thinned(list(UNITS), list(KINDS), [3, 4], possible=lambda unit, _, most: most == 3 or "add" in unit),
+    thinned(
+        list(UNITS),
+        list(KINDS),
+        [3, 4],
+        possible=lambda unit, _, most: most == 3 or "add" in unit,
+        strength=1,
+    ),
 )
 def test_a_unit_that_moves_a_million_parities_costs_the_price(monkeypatch, unit, terms, most):
     """Rows of all zeros and, of the unit, of all ones: an exchange moves sets of three, but none of four."""

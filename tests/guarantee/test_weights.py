@@ -5,6 +5,7 @@ Tables go through the product's own reading and bounding. Persons have no row, u
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -32,7 +33,7 @@ NEAR = [Neighbours("add_remove", "who", BOUND), Neighbours("replace_one", "who",
 TERMS = [(ZCDP, "gaussian"), (GDP, "gaussian"), (PURE, "laplace"), (ZCDP, "laplace")]
 CELLS = (0, 3, 5, 7)
 PERSONS = [p for n in range(BOUND + 2) for p in combinations_with_replacement(CELLS, n)]
-OTHERS = [[], [(0,)], [(7, 7), (0, 3, 5)]]
+OTHERS = [(), ((0,),), ((7, 7), (0, 3, 5))]
 PAIR = ("a", "b")
 
 
@@ -80,13 +81,22 @@ def declared(event, kind):
             return moved**2 if kind == "gaussian" else moved
 
 
+@cache
+def table_of(persons, near):
+    """A table, for all questions; nothing of it is changed by these."""
+    return load_table([batch(persons)], COLUMNS, near, KEY)
+
+
 def farthest(monkeypatch, near, terms, verb, by="weights") -> float:
     """The most that a person moves an answer over what is charged for, in the metric of the noise."""
     power, worst = 2 if terms[1] == "gaussian" else 1, 0.0
     for others in OTHERS:
         exact, charged = [], set()
         for person in PERSONS:
-            curator, notes = opened([*others, person], near, *terms)
+            notes = Notes()
+            curator = Curator(
+                table_of((*others, person), near), Terms(near, terms[0], Fraction(100), terms[1]), notes
+            )
             exact += drawn_upon(monkeypatch, lambda c=curator: ASKED[verb](c.weighted(by)))
             charged.add(declared(notes.entries[0].event, terms[1]))
         (moved,) = charged

@@ -270,10 +270,10 @@ def test_where_there_is_next_to_no_noise_everything_is_still_shared_out(measure,
 
 
 def test_the_outline_holds_where_a_config_allows_a_larger_model_than_the_default():
-    domain = Domain(dict.fromkeys("abcde", 20))
+    domain = Domain(dict.fromkeys("abcde", 16))
     rng = np.random.default_rng(5)
-    base = rng.integers(0, 20, 40_000)
-    codes = {c: np.where(rng.random(40_000) < 0.5, base, rng.integers(0, 20, 40_000)) for c in "abcde"}
+    base = rng.integers(0, 16, 40_000)
+    codes = {c: np.where(rng.random(40_000) < 0.5, base, rng.integers(0, 16, 40_000)) for c in "abcde"}
     door = FakeDoor(domain, codes, Fraction(1000), rng)
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10, max_cells=10**7)
     cells = Triangulation.of(domain, AUTO.select(door, problem).inside).cells

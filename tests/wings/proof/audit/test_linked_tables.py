@@ -14,7 +14,7 @@ from dpsynth.wings.proof.audit import Extent, audit
 from dpsynth.wings.tables.wide_rows import WideTable
 from tests.wings.tables.linked import TABLES
 
-FEW = Extent(rows=40, neighbours=20, releases=0)
+FEW = Extent(rows=40, neighbours=6, releases=0)
 
 
 def spec_of(most: int = 3, roles: int = 1, *, epsilon: float = 2.0, **more: object) -> Spec:
