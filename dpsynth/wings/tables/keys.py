@@ -24,7 +24,7 @@ from dpsynth.columns.derived import DerivedColumn
 from dpsynth.columns.expression import Call, Expression, Reference, parse, plain, references, renamed
 from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.numeric import IntegerColumn
-from dpsynth.columns.rules import Rules
+from dpsynth.columns.rules import RuleRefused, Rules, rules_of
 from dpsynth.columns.rules.rule import tie_of
 from dpsynth.columns.section import (
     Checked,
@@ -258,6 +258,9 @@ def tables_above(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
 
 DOTTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|([^\W\d]\w*)(\s*\.\s*)(?:`([^`]+)`|([^\W\d]\w*))")
 """A text, a name in backticks, or a table's name with that of a column."""
+
+
+_IN_BACKTICKS = re.compile(r"`([^\W\d]\w*)\.([^`]+)`")
 
 
 def undotted(formula: str) -> str:
@@ -615,6 +618,67 @@ def across(tables: Mapping[str, LinkedTable], name: str) -> tuple[str, ...]:
     """The rules of a table that name columns of rows above."""
     own = {*_below_named(tables, name)}
     return tuple(rule for rule in tables[name].constraints if not own.issuperset(_named(rule)))
+
+
+def _rows(tables: Mapping[str, LinkedTable], name: str, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """What stands before the columns of each row in the wide table, and its table; those above first."""
+    yield prefix, name
+    for child in children_of(tables, name):
+        for label, _ in slots_of(tables[child]):
+            yield from _rows(tables, child, slot(prefix, child, label))
+
+
+def in_words(tables: Mapping[str, LinkedTable], rule: str) -> tuple[str, str, tuple[str, ...]]:
+    """A rule of the wide table as one of the table whose single rows it is about; else, as the root's.
+
+    Returns:
+        The table, the rule there, and all rules of the wide table that it comes to.
+    """
+    root = root_of(tables)
+    rows = dict(_rows(tables, root))
+    of = {
+        prefix + own: (prefix, name)
+        for prefix, name in rows.items()
+        for own in (*tables[name].columns, *children_of(tables, name))
+    }
+    tie = tie_of(rule)
+    if tie and len(tie[0]) > 1:
+        # What a tie of a table comes to is one of all places.
+        of_one = in_words(tables, f"{plain(tie[0][0])} {tie[1]} {plain(tie[2][0])}")
+        return of_one if of_one[2] == (rule,) else (root, rule, (rule,))
+    named = [of[c] for c in ((*tie[0], *tie[2]) if tie else references(parse(rule)))]
+    lines = [start for start in rows if any(own.startswith(start) for own, _ in named)]
+    start = max((s for s in lines if all(o.startswith(s) or s.startswith(o) for o, _ in named)), key=len)
+    name = rows[start]
+    names = {
+        column: column.removeprefix(start) if own.startswith(start) else f"{table}.{column.removeprefix(own)}"
+        for column, (own, table) in of.items()
+    }
+    said = _IN_BACKTICKS.sub(
+        lambda m: f"{m[1]}.{plain(m[2])}" if m[1] in tables else m[0], renamed(rule, names)
+    )
+    whole = layout_of(_declared(tables, name))
+    try:
+        if tie or {*_named(said)} <= whole.named.keys():
+            _check_across(rules_of([undotted(said)], whole), tables, name)
+    except (PydanticCustomError, RuleRefused):
+        return root, rule, (rule,)
+    return name, said, _coming_to(tables, name, said)
+
+
+def _coming_to(tables: Mapping[str, LinkedTable], name: str, rule: str) -> tuple[str, ...]:
+    """The rules of the wide table that one of a table comes to."""
+
+    def rules(*constraints: str) -> list[str]:
+        bare = {"constraints": (), "at_most_one": (), "distinct": False}
+        own = {n: t.model_copy(update=bare) for n, t in tables.items()}
+        own[name] = own[name].model_copy(update={"constraints": constraints})
+        wide = _Wide({}, [], {})
+        _widen(wide, own, root_of(own), "", (), {})
+        return [*wide.rules, *wide.tied(own)]
+
+    without = {*rules()}
+    return tuple(found for found in rules(rule) if found not in without)
 
 
 def _presence(column: str, there: Sequence[str], *, needed: bool) -> list[str]:

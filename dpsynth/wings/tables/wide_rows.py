@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from dpsynth.wings.tables.keys import (
     OTHER,
     LinkedTable,
     children_of,
+    in_words,
     key_column,
     most_of,
     root_of,
@@ -51,6 +52,7 @@ Rows = NDArray[np.int64]
 
 
 Unused = Iterator[tuple[str, int, str, str]]
+Words = Callable[[str], tuple[str, str, tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
@@ -327,11 +329,14 @@ def _reader(name: str, source: Source | None) -> _Reader:
     )
 
 
-def checked_links(spec: Spec, frames: MemoryTable | None) -> tuple[WideTable, Unused]:
-    """The wide table that reads its files once; and what a release doesn't use, after that. Private."""
+def checked_links(spec: Spec, frames: MemoryTable | None) -> tuple[WideTable, Unused, Words]:
+    """The wide table that reads its files once; what a release doesn't use, after that; and words for rules.
+
+    Private, but for the words.
+    """
     table = wide_table(spec, frames)
     table.holds = True
-    return table, _unused(table)
+    return table, _unused(table), partial(in_words, table.tables)
 
 
 def _unused(table: WideTable) -> Unused:

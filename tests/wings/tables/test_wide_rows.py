@@ -93,7 +93,7 @@ def test_check_says_if_rows_of_one_parent_differ_in_their_order(ages, distinct, 
     persons = pd.DataFrame({"house": ["7"] * 3, "number": [*"123"], "age": [*ages], "sex": ["f"] * 3})
     tables = two(persons={**TABLES["persons"], "order_by": "age", "distinct": distinct})
     held = MemoryTables({"households": home, "persons": persons})
-    rows, unused = wide_rows.checked_links(spec_of(tables), held)
+    rows, unused, _ = wide_rows.checked_links(spec_of(tables), held)
     list(rows.batches(rows.names))
     assert [remedy.split()[0] for *_, remedy in unused] == [said] * bool(said)
 

@@ -52,7 +52,7 @@ from dpsynth.wings.owner.assess.findings import (
     listed,
     source_findings,
 )
-from dpsynth.wings.owner.assess.proposals import ObedienceTally, Proposal, about_rules, proposals
+from dpsynth.wings.owner.assess.proposals import ObedienceTally, Proposal, Words, about_rules, proposals
 from dpsynth.wings.owner.assess.row_sample import ColumnTally, PersonTally, RowSample, TypedRows
 from dpsynth.wings.owner.assess.steps import StepTally
 
@@ -248,17 +248,17 @@ def check(spec: Spec, period: str | None = None, table: MemoryTable | None = Non
     return guarded("check the table", lambda: _checked(inputs, occasion))
 
 
-LINKS: Point[Callable[[Spec, MemoryTable | None], tuple[LinkedRows, Iterable[tuple[str, int, str, str]]]]] = (
-    Point("check of links", "tables")
-)
-"""Linked tables, read once; and, after that, what a release doesn't use: key, rows, sentence and remedy."""
+Links = tuple[LinkedRows, Iterable[tuple[str, int, str, str]], Words]
+
+LINKS: Point[Callable[[Spec, MemoryTable | None], Links]] = Point("check of links", "tables")
+"""Linked tables, read once; after that, what a release doesn't use: key, rows, sentence and remedy; words."""
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
     if inputs.spec.tables is not None:
-        rows, links = LINKS.needed("tables")(inputs.spec, inputs.table)
+        rows, links, words = LINKS.needed("tables")(inputs.spec, inputs.table)
         names = names_to_read(inputs, occasion)
-        tallying = _Tallying(inputs, occasion, names)
+        tallying = _Tallying(inputs, occasion, names, words)
         tallying.tally(rows.batches(names), lambda: rows.batches(names))
         return tallying.check("the linked tables", [Finding(*found) for found in links])
     names = _all_names(inputs, occasion)
@@ -293,8 +293,10 @@ def _all_names(inputs: Inputs, occasion: Occasion) -> list[str]:
 
 
 class _Tallying:
-    def __init__(self, inputs: Inputs, occasion: Occasion, names: Sequence[str]) -> None:
-        near = inputs.plan.neighbours
+    def __init__(
+        self, inputs: Inputs, occasion: Occasion, names: Sequence[str], words: Words | None = None
+    ) -> None:
+        near, self._words = inputs.plan.neighbours, words
         self._near, self._part = near, occasion.part
         self._searched = bool(inputs.plan.bound_price)
         columns = [column for column in inputs.compiled.columns if not column.part_of]
@@ -332,7 +334,11 @@ class _Tallying:
         for batch in as_texts(batches):
             self._add(batch)
         self._proposed = proposals(
-            self._sample, self._obeyed.rules, self._layout, lambda: map(self._typed, as_texts(again()))
+            self._sample,
+            self._obeyed.rules,
+            self._layout,
+            lambda: map(self._typed, as_texts(again())),
+            self._words,
         )
 
     def _typed(self, batch: Mapping[str, pa.StringArray]) -> TypedRows:
@@ -368,7 +374,7 @@ class _Tallying:
         findings += self._about_history(persons) if self._steps is None else self._steps.findings()
         for tally in self._columns:
             findings += column_findings(tally)
-        findings += about_rules(self._obeyed.found(), self._proposed)
+        findings += about_rules(self._obeyed.found(), self._proposed, self._words)
         label = None if self._part is None else self._part.label
         return Check(
             source=source,

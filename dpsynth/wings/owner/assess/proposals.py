@@ -11,7 +11,7 @@ without the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +22,10 @@ from dpsynth.columns.expression import Call, Reference, value_of
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.rules import Checks, RuleRefused, Rules, Unobeyed, Witness, rules_of, witness_of
 from dpsynth.columns.rules.rule import Condition, Sum, Tie
+from dpsynth.config.grammar import MAX_RULES
 from dpsynth.wings.owner.assess.dependencies import dependencies
 from dpsynth.wings.owner.assess.findings import Finding
-from dpsynth.wings.owner.assess.relations import SHARE, Candidate, relations
+from dpsynth.wings.owner.assess.relations import SHARE, Candidate, Stated, relations
 from dpsynth.wings.owner.assess.row_sample import RowSample, TypedRows, as_numbers
 
 
@@ -137,16 +138,25 @@ _LIFT = 20
 _TIGHT = 96
 
 
+Words = Callable[[str], tuple[str, str, tuple[str, ...]]]
+"""The table, the rule and all rules that it comes to, of a rule of linked tables that are read as one."""
+
+
 @dataclass(frozen=True)
 class Proposal:
-    """A rule worth stating, with the rows that obey it."""
+    """A rule worth stating, with the rows that obey it; of linked tables, with its table."""
 
     obeyed: Obedience
     tuned: bool
+    table: str = ""
 
 
 def proposals(
-    sample: RowSample, rules: Rules, layout: Layout, again: Callable[[], Iterable[TypedRows]]
+    sample: RowSample,
+    rules: Rules,
+    layout: Layout,
+    again: Callable[[], Iterable[TypedRows]],
+    words: Words | None = None,
 ) -> tuple[Proposal, ...]:
     """The rules that nearly all rows keep, the most useful first.
 
@@ -155,16 +165,38 @@ def proposals(
         rules: the rules of the config, which are not proposed again.
         layout: the layout of the synthetic table.
         again: reads all rows of the table once more; used only if the sample is not all of it.
+        words: of linked tables, those of a rule. It is then proposed if it holds wherever its rows stand.
     """
     rows = sample.sampled()
-    candidates = _chosen([*relations(rows), *dependencies(rows)], rules)
+    found = [*relations(rows), *dependencies(rows)]
+    candidates = _chosen(found if words is None else _everywhere(found, words), rules)
     counted = _counted(candidates, layout, [rows] if sample.whole else again())
-    kept = [c for c in candidates if all(_holds(counted[rule], c) for rule in c.rules)]
+    kept = [
+        c
+        for c in candidates
+        if all(_holds(counted[rule], c) or (c.stated and not counted[rule].rows) for rule in c.rules)
+    ]
     return tuple(
-        Proposal(counted[rule], candidate.tuned)
+        Proposal(_together(said.rule, [counted[rule] for rule in said.rules]), candidate.tuned, said.table)
         for candidate in _enforceable(kept, rules.written, layout)
-        for rule in candidate.rules
+        for said in candidate.stated or (Stated("", rule, (rule,)) for rule in candidate.rules)
     )
+
+
+def _everywhere(found: Iterable[Candidate], words: Words) -> Iterable[Candidate]:
+    """Candidates about linked tables, each once, with the rules of all places of its table."""
+    whole: dict[tuple[Stated, ...], Candidate] = {}
+    for candidate in found:
+        stated = tuple(Stated(*words(rule)) for rule in candidate.rules)
+        rules = tuple(rule for said in stated for rule in said.rules)
+        first = whole.get(stated, replace(candidate, rules=rules, stated=stated))
+        implied, chance = first.implies | candidate.implies, max(first.chance, candidate.chance)
+        whole[stated] = replace(first, chance=chance, implies=implied)
+    return whole.values()
+
+
+def _together(rule: str, obeyed: Sequence[Obedience]) -> Obedience:
+    return Obedience(rule, sum(o.rows for o in obeyed), sum(o.broken for o in obeyed))
 
 
 def _chosen(found: Iterable[Candidate], rules: Rules) -> list[Candidate]:
@@ -224,8 +256,10 @@ def _enforceable(candidates: Sequence[Candidate], stated: Sequence[str], layout:
     """The candidates that load together with the rules of a config, at most ``_MOST`` rules."""
     kept: list[Candidate] = []
     for candidate in candidates:
-        if sum(len(c.rules) for c in (*kept, candidate)) > _MOST:
+        if sum(len(c.stated or c.rules) for c in (*kept, candidate)) > _MOST:
             break
+        if len(stated) + sum(len(c.rules) for c in (*kept, candidate)) > MAX_RULES:
+            continue
         try:
             rules_of([*stated, *_written(kept), *candidate.rules], layout)
         except RuleRefused:
@@ -252,8 +286,22 @@ def _searched(written: Sequence[str], layout: Layout) -> Witness | Unobeyed:
     return witness_of(Checks(rules.only(public), layout))
 
 
-def about_rules(stated: Sequence[Obedience], proposed: Sequence[Proposal]) -> Iterator[Finding]:
+def _once(stated: Sequence[Obedience], words: Words) -> Iterator[Obedience]:
+    """The rows that obey each rule of linked tables, of all places together."""
+    left = {obeyed.rule: obeyed for obeyed in stated}
+    for obeyed in stated:
+        _, said, rules = words(obeyed.rule)
+        if left.keys() >= {*rules}:
+            yield _together(said, [left.pop(rule) for rule in rules])
+        elif obeyed.rule in left:
+            yield left.pop(obeyed.rule)
+
+
+def about_rules(
+    stated: Sequence[Obedience], proposed: Sequence[Proposal], words: Words | None = None
+) -> Iterator[Finding]:
     """Findings about the rules of a config, and about those that it might have."""
+    stated = stated if words is None else [*_once(stated, words)]
     for obeyed in (o for o in stated if o.broken):
         yield Finding(
             "constraints",
@@ -281,12 +329,20 @@ def about_rules(stated: Sequence[Obedience], proposed: Sequence[Proposal]) -> It
 
 
 def _block(proposed: Sequence[Proposal]) -> str:
-    """The rules as YAML, each with the rows that obey it."""
-    lines = ["constraints:"]
+    """The rules as YAML, each with the rows that obey it; of linked tables, below their names."""
+    if not proposed[0].table:
+        return "\n".join(["constraints:", *_lines(proposed, "  ")])
+    lines = ["tables:"]
+    for table in dict.fromkeys(p.table for p in proposed):
+        own = [p for p in proposed if p.table == table]
+        lines += [f"  {table}:", "    constraints:", *_lines(own, " " * 6)]
+    return "\n".join(lines)
+
+
+def _lines(proposed: Sequence[Proposal], blanks: str) -> Iterator[str]:
     for proposal in proposed:
         rule = proposal.obeyed.rule
         plain = yaml.safe_dump([rule], default_flow_style=False, allow_unicode=True, width=10_000).strip()
         aside = f"# {proposal.obeyed.where}"
-        short = f"  {plain.ljust(40)}  {aside}"
-        lines += [short] if len(short) <= _TIGHT else [f"  {aside}", f"  {plain}"]
-    return "\n".join(lines)
+        short = f"{blanks}{plain.ljust(40)}  {aside}"
+        yield from [short] if len(short) <= _TIGHT else [f"{blanks}{aside}", f"{blanks}{plain}"]

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, permutations
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,14 @@ _SPANS = {
 _MOST_MOMENTS = 8
 
 
+class Stated(NamedTuple):
+    """A rule of one of linked tables: its table, its text there, and the rules of single rows it comes to."""
+
+    table: str
+    rule: str
+    rules: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One rule, or two that belong together.
@@ -60,6 +69,8 @@ class Candidate:
         implies: orders that follow from the rule.
         weak: True if a sum of its columns says enough.
         tuned: True if it holds a number or a list that was read off the rows.
+        stated: each rule in words of one of linked tables, where ``rules`` are those of all places that it
+            comes to.
     """
 
     rules: tuple[str, ...]
@@ -69,6 +80,7 @@ class Candidate:
     implies: frozenset[tuple[str, str]] = frozenset()
     weak: bool = False
     tuned: bool = False
+    stated: tuple[Stated, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
