@@ -80,15 +80,15 @@ def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
     return found
 
 
-def outside(smooth: Array, variance: float) -> NDArray[np.bool_]:
+def outside(smooth: Array, variance: float, least: float = NOBODY) -> NDArray[np.bool_]:
     """Values before the first or after the last significant step of a smoothed column, bool[values].
 
-    A step is significant if its sum is more than two standard deviations above zero. Beyond, noise cut
+    A step is significant if its sum is more than ``least`` standard deviations above zero. Beyond, noise cut
     off at zero would give rows to values that nobody has. Without a significant step all values are outside.
     """
     starts = np.concatenate([[0], np.flatnonzero(np.diff(smooth)) + 1, [len(smooth)]])
     lengths = np.repeat(np.diff(starts), np.diff(starts))
-    stands = np.flatnonzero(smooth * np.sqrt(lengths / variance) > NOBODY)
+    stands = np.flatnonzero(smooth * np.sqrt(lengths / variance) > least)
     found = np.ones(len(smooth), dtype=np.bool_)
     if stands.size:
         found[stands[0] : stands[-1] + 1] = False

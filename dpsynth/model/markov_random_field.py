@@ -93,6 +93,11 @@ class MarkovRandomField:
         """
         return marginals(self._routes, self.beliefs, cliques, limit)
 
+    def scaled_to(self, rows: float) -> MarkovRandomField:
+        """The same distribution, scaled to another number of rows."""
+        scale = rows / self.total
+        return MarkovRandomField(self.tree, tuple(b * scale for b in self.beliefs), rows)
+
     def given(self, fixed: Predicate) -> MarkovRandomField:
         """The field of rows with the given codes: p(x | x_c in fixed[c] for every c).
 

@@ -175,9 +175,10 @@ def spread_over_values(
 def _of_values(measured: Measured, of_groups: MarkovRandomField) -> MarkovRandomField:
     """The model of rows and values that follows from one of groups, of rows or of weights."""
     expansion, weights = measured.expansion, measured.weights
+    rows = measured.rows
     if weights is None:
-        return expansion.model(of_groups)
-    rows = estimated_total(measured.answers.own)
+        found = expansion.model(of_groups)
+        return found if measured.history is None else found.scaled_to(rows)
     counted = (*expansion.sums, *_with_surplus(measured, expansion.summed(measured.surplus), of_groups))
     known = of_rows(of_groups, row_counts(counted, of_groups, rows), rows)
     return measured.spread.model(known)

@@ -156,11 +156,13 @@ class History:
     Attributes:
         links: each column with that of the row before, over groups, all values, or kinds of steps.
         lengths: float64[contribution bound], the number of persons with 1, 2, ... rows.
+        rows: the number of rows, by these too.
         axes: the kinds of steps of a column, as JSON values.
     """
 
     links: tuple[Measurement, ...]
     lengths: NDArray[np.float64]
+    rows: float
     axes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     @property
@@ -204,6 +206,11 @@ class Measured:
         again = selection.singles
         whole = replace(expansion, singles=(*expansion.singles, *again))
         return cls(replace(answers, again=(*answers.again, *again)), whole, selection)
+
+    @property
+    def rows(self) -> float:
+        """The number of rows, by all answers."""
+        return estimated_total(self.answers.own) if self.history is None else self.history.rows
 
     @property
     def joint(self) -> list[Measurement]:

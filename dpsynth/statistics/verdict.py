@@ -312,8 +312,9 @@ class Judged:
         found = look.verdict()
         # No pair is nearer to the private table than its columns are.
         limits = [p.surely for p in pairs if p.surely is not None and column.name in p.judged.columns]
-        if found.verdict == USES[1] and look.valued > UNUSABLE and min(limits, default=1.0) <= USABLE:
-            return replace(found, verdict="use", why=f"At most {percent(min(limits))} of its rows are off.")
+        if found.verdict == USES[1] and min(limits, default=1.0) <= USABLE * look.valued:
+            share = percent(min(limits) / look.valued)
+            return replace(found, verdict="use", why=f"At most {share} of its values are off.")
         return found
 
     def _pairs(self) -> Iterator[_Pair]:

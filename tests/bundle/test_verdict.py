@@ -156,6 +156,19 @@ def test_an_exam_whose_noise_exceeds_all_rows_makes_nothing_of_use(names):
         assert not any(one.verdict == "use" for one in (*found.columns, *found.pairs))
 
 
+def test_a_good_pair_says_as_little_of_a_column_as_that_has_values():
+    """3 % of all rows are off in the pair: of a column with values in a third of the rows that may be 9 %."""
+    columns = tuple(column(name, 2) for name in "ab")
+    for share in (1.0, 0.9, 0.5, 0.3):
+        known = np.array([1.0, 1.0]) * share * ROWS / 2
+        table = {"a": np.append(known, ROWS * (1 - share)), "b": np.append([ROWS / 2] * 2, 0.0)}
+        counts = {name: (table[name], 0.06 * share * ROWS) for name in "ab"}
+        distances = NoisyDistances((("a", "b"),), np.array([round(0.06 * ROWS)]), "gaussian", 1.0)
+        exam = Exam([Examined("pair", ("a", "b"))], distances, ROWS, domain_of(columns), MEASURED)
+        found = Judged(columns, counts, table, ROWS, ROWS, MEASURED, exam).verdict().columns[0]
+        assert (found.verdict == "use") == (share > 0.6), (share, found)
+
+
 def wrong(deviations: float, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
     """Share of pairs to be used that are off by more than 5 %, and their number."""
     monkeypatch.setattr(verdicts, "DEVIATIONS", deviations)

@@ -52,6 +52,8 @@ _KEYS = {"format", "order", "place", "most", "links", "values", "constant", "ris
 _MOST = 10_000
 _MOST_CELLS = 1 << 15
 """Cells of the model of two rows, beyond which no more columns are held together."""
+_MOST_PLACES = 256
+"""Values of the column that rows are ordered by, beyond which groups are drawn in order, and then values."""
 _LEAST = 1e-9
 _LITTLE, _SOME = 1e-3, 1e-2
 _TURNS = 20
@@ -71,7 +73,7 @@ class Chain:
         model: over the columns of a row, as in the model of single rows, and over those of the row before.
         links: for columns of a row those of the row before, which have one more place: no row.
         order: the column that rows are ordered by.
-        place: its column in ``links``, of groups or of values.
+        place: the same, or its column of groups in ``links``.
         lengths: float64[most rows], the number of units with 1, 2, ... rows.
         ways: float64[places + 1, places], the weight of each place of ``place`` after each place of the row
             before, the last of which is no row; a way of several rows weighs as the product of its steps.
@@ -118,7 +120,7 @@ class Chain:
         lengths = -np.sort(-self._lengths_of(rows, rng))
         numbers = permuted(len(lengths), rng)
         parts = [{c: np.zeros(0, np.int64) for c in ("", *own)}]
-        earlier = {c: np.full(len(lengths), self._places(c)) for c in (*self.links, *self.values)}
+        earlier = {c: np.full(len(lengths), self._places(c)) for c in (*self.links, *self.values, self.place)}
         for turn in range(int(lengths.max(initial=0))):
             going = int((lengths > turn).sum())
             given = {link: earlier[c][:going] for c, link in self.links.items()}
@@ -132,7 +134,8 @@ class Chain:
             earlier = found
             parts.append({c: earlier[c] for c in own} | {"": numbers[:going]})
         whole = {c: np.concatenate([part[c] for part in parts]) for c in parts[0]}
-        by_unit = np.argsort(whole[""], kind="stable")
+        # Values within one group may fall.
+        by_unit = np.lexsort((whole[self.order], whole[""]))
         ordered = {c: codes[by_unit] for c, codes in whole.items()}
         return ordered, ordered.pop("")
 
@@ -342,19 +345,14 @@ def chained(
         (c, row_before(c)): steps.closed(c, *held[c], groups.get(c)) for c in steps.kept
     }
     known: dict[Clique, tuple[Array, float]] = {}
-    units = np.maximum(lengths, _LEAST)
+    units, by_values = np.maximum(lengths, _LEAST), sizes[order] <= _MOST_PLACES
     first = float(units.sum() / (np.arange(1, len(units) + 1) @ units))
     for m in history:
         known[m.clique] = _denoised(m, expansion, rows, first, steps.kinds.get(m.clique[0]))
         if m.clique[0] == order and order not in names:
-            at = np.arange(held[order][1])
-            if m.values[at, at].sum() <= _TOLD * sqrt(m.variance * len(at)):
-                # No two rows of a unit are told to have one place.
-                zeros[m.clique][at, at] = True
+            zeros[m.clique] |= _stays(m, held[order][1])
     counts: list[Observation] = [_counts((c,), singles[c], _EXACT) for c in own.columns]
-    ways: dict[str, Array] = {}
-    ends: dict[str, Array] = {}
-    by_value: dict[str, Array] = {}
+    ways, ends, by_value = dict[str, Array](), dict[str, Array](), dict[str, Array]()
     for c in steps.constant:
         ends[c] = np.append(singles[c] * (1 - first), singles[c].sum() * first)
         pair = np.column_stack([np.diag(singles[c] * (1 - first)), singles[c] * first])
@@ -362,10 +360,11 @@ def chained(
     for (c, link), (likely, variance) in known.items():
         of_groups = likely
         if c in names and len(likely) == expansion.domain.sizes[c]:
-            closed = steps.closed(c, *held[c]) if c in held else False
-            of_values = np.where(closed, 0.0, _with_a_little(likely))
-            by_value[c] = _drawn_to(of_values.T, rows.marginal((c,)), units, ahead=False)
-            of_groups = _in_groups(of_values, groups[c])
+            closed = steps.closed(c, *held[c]) if c in held else np.zeros(likely.shape, np.bool_)
+            of_values, walked = np.where(closed, 0.0, _with_a_little(likely)), c == order and by_values
+            by_value[c] = _drawn_to(of_values.T, rows.marginal((c,)), units, ahead=walked)
+            moved = _stepped(by_value[c], units, ahead=True).T if walked else of_values
+            of_groups = _in_groups(moved, groups[c])
         of_groups = np.where(zeros.get((c, link), False), 0.0, _with_a_little(of_groups))
         ways[c] = _drawn_to(of_groups.T, singles[c], units, ahead=c == order)
         found = _stepped(ways[c], units, ahead=c == order)
@@ -391,15 +390,15 @@ def chained(
             zeros[both[1].clique] = _half_a_row(earlier.shape)
             if clique in steps.ruled:
                 zeros[clique] = steps.ruled[clique]
-    options = FitOptions(tolerance=_TOLERANCE, least_path=_LEAST_PATH)
-    fit = estimate(domain, counts, options, total=rows.total * _SCALE, zeros=zeros)
+    options, total = FitOptions(tolerance=_TOLERANCE, least_path=_LEAST_PATH), rows.total * _SCALE
+    fitted = estimate(domain, counts, options, total=total, zeros=zeros).model.scaled_to(rows.total)
     whole = replace(expansion, domain=Domain({**domain.sizes, **expansion.domain.sizes}))
-    # Groups are spread over their values by numbers of rows.
-    coarse = replace(
-        fit.model, beliefs=tuple(b / _SCALE for b in fit.model.beliefs), total=fit.model.total / _SCALE
-    )
+    place = order if order in by_value and by_values else names.get(order, order)
+    walk = by_value.pop(order) if place in by_value else ways[order]
     leaves = {c: (names[c], _told(own, rows.marginal((c,)), groups[c])) for c, own in by_value.items()}
-    model, place = _with_leaves(whole.model(coarse), leaves), names.get(order, order)
+    # Groups are spread over their values by numbers of rows.
+    model = _with_leaves(whole.model(fitted), leaves)
+    walk = np.where(model.marginal((place,)) > 0, walk, 0.0)
     values = {c: _within(own, groups[c]) for c, own in by_value.items()}
     return Chain(
         model,
@@ -407,11 +406,18 @@ def chained(
         order,
         place,
         units,
-        ways[order],
+        walk,
         values,
         tuple(steps.constant),
         tuple(steps.rising),
     )
+
+
+def _stays(answer: Observation, values: int) -> NDArray[np.bool_]:
+    """The cells of rows that stay at the value of the row before, if it isn't told that any does."""
+    found, at = np.zeros(answer.values.shape, np.bool_), np.arange(values)
+    found[at, at] = answer.values[at, at].sum() <= _TOLD * sqrt(answer.variance * values)
+    return found
 
 
 def _counts(clique: Clique, counts: Array, deviation: float) -> Observation:
@@ -579,7 +585,10 @@ def load_chain(folder: Path) -> Chain:
             isinstance(link, str) and c in sizes and sizes.get(link) == sizes[c] + 1
             for c, link in links.items()
         )
-        require(sound and place in links and isinstance(found["order"], str), "its links are not of columns")
+        known = isinstance(found["order"], str) and (
+            place in links or (place == found["order"] and place in sizes)
+        )
+        require(sound and known, "its links are not of columns")
         require(isinstance(most, int) and 0 < most <= _MOST, "its units have no number of rows")
         told = isinstance(values, list) and all(
             isinstance(v, str) and v in sizes and sizes.get(_value_before(v)) == sizes[v] + 2 for v in values

@@ -14,17 +14,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique, Compression, row_before, step_of
-from dpsynth.columns.measurement import Observation, pooled_counts
+from dpsynth.columns.measurement import Observation, UnitsByRows, pooled_counts
 from dpsynth.model import Expansion
-from dpsynth.model.denoising import denoised, smoothed
+from dpsynth.model.denoising import denoised, outside, smoothed
 from dpsynth.model.factor import Array
 from dpsynth.pipeline.measuring import Answers, History, Stage, answered
 from dpsynth.pipeline.weighing import RowsDoor
+from dpsynth.statistics.cut_off import Kept
 
 _STEADY = 10.0
 """Errors of a cell that the rows of a value are, at least, where rows before are counted by values."""
@@ -33,6 +35,8 @@ _NEAR = (0.125, 0.25, 0.5, 1.0)
 _PARTS, _KINDS = 3, 16
 """Parts of the values that steps come from, at least; kinds of steps, about, for which more parts are had."""
 _SURE = 2.0
+_OUT_OF = 20
+"""Releases of which noise alone makes units of a number of rows in one."""
 _LEAST = 1e-6
 
 
@@ -62,7 +66,11 @@ class StepKinds:
         code = np.arange(len(groups))
         whose = np.unique(np.stack([code >= numbers, groups]), axis=1, return_inverse=True)[1].reshape(-1)
         weights = np.maximum(rows, _LEAST)[:numbers]
-        width = float(weights @ np.bincount(whose[:numbers])[whose[:numbers]] / weights.sum())
+
+        widths = np.bincount(whose[:numbers])[whose[:numbers]]
+        by_width = np.argsort(widths, kind="stable")
+        middle_row = np.searchsorted(np.cumsum(weights[by_width]), weights.sum() / 2)
+        width = float(widths[by_width[min(middle_row, numbers - 1)]])
         near = sorted({max(round(width * part), 1) for part in _NEAR})
         middle = (np.cumsum(weights) - weights / 2) / weights.sum()
         part = np.append(np.minimum((middle * parts).astype(np.int64), parts - 1), np.full(len(code), parts))
@@ -166,6 +174,29 @@ def ask(columns: Clique, stage: Stage, answers: Answers, door: RowsDoor, expansi
         for c, m in zip(columns, found, strict=True)
     )
     assert answers.units is not None
-    by_rows = answers.units.up_to(stage.plan.neighbours.max_rows).astype(np.float64)
-    lengths = smoothed(by_rows, answers.units.variance)
-    return Linked(tuple(links), lengths, {c: of.described for c, of in steps.items()}, steps)
+    lengths, rows = by_rows(answers.units, stage.plan.neighbours.max_rows, Kept.of(answers.own))
+    return Linked(tuple(links), lengths, rows, {c: of.described for c, of in steps.items()}, steps)
+
+
+def by_rows(units: UnitsByRows, most: int, counted: Kept) -> tuple[Array, float]:
+    """The numbers of units with 1, 2, ... rows, float64[most], and the number of rows.
+
+    A count of rows has the noise of all rows that a unit may have. Where the units that are no noise have as
+    many rows as were counted, up to noise, there are no others, and they tell the rows too.
+
+    Args:
+        most: the largest number of rows of a unit that are counted.
+        counted: the rows that were counted.
+    """
+    own, beyond = np.split(units.values.astype(np.float64), [most])
+    variances = np.full(most, units.variance)
+    if beyond.sum() > _SURE * units.stddev * sqrt(beyond.size):
+        own[-1] += beyond.sum()
+        variances[-1] *= 1 + beyond.size
+    smooth, each = smoothed(own, units.variance), np.arange(1.0, most + 1)
+    there = ~outside(smooth, units.variance, sqrt(2 * log(_OUT_OF * most)))
+    rows, variance = float(own[there] @ each[there]), float(variances[there] @ each[there] ** 2)
+    both = variance + counted.error**2
+    if not there.any() or counted.rows - rows > _SURE * sqrt(both):
+        return smooth, counted.rows
+    return np.where(there, smooth, 0.0), (rows * counted.error**2 + counted.rows * variance) / both

@@ -104,6 +104,18 @@ def test_a_chain_has_columns_together_within_a_row(drawn):
     assert np.abs(real - made).sum() / 2 < 0.02
 
 
+def test_years_in_groups_go_on_by_their_own_steps(monkeypatch):
+    """Where each step is one year, groups of years make no other of it; of very many years none falls."""
+    rng, lengths = np.random.default_rng(2), np.bincount(histories()[0])
+    years = np.concatenate([rng.integers(0, 9 - n) + np.arange(n) for n in lengths])
+    for most, alike in ((256, 0.98), (4, 0.3)):
+        monkeypatch.setattr(chains, "_MOST_PLACES", most)
+        chain, unit, _ = fitted(groups={"year": np.arange(8) // 3}, codes={"year": years})
+        found, units = chain.drawn(len(unit), np.random.default_rng(3))
+        steps = np.diff(found["year"])[units[1:] == units[:-1]]
+        assert (steps >= 0).all() and (steps == 1).mean() > alike
+
+
 @pytest.mark.parametrize("seed", [6, 9, 12, 20, 24, 27])
 def test_a_place_of_few_rows_that_hardly_any_way_leads_to_moves_no_other_place(seed):
     rng, places = np.random.default_rng(seed), 20

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from dpsynth.columns.measurement import Measurement
-from dpsynth.wings.histories.links import StepKinds
+from dpsynth.columns.measurement import Measurement, UnitsByRows
+from dpsynth.statistics.cut_off import Kept
+from dpsynth.wings.histories.links import StepKinds, by_rows
 
 SIZE, NUMBERS, UNITS = 42, 40, 6000
 GROUPS = np.append(np.arange(NUMBERS) // 10, [3, 4])
@@ -68,3 +69,35 @@ def test_answers_of_noise_alone_are_spread_as_rows_are(kinds):
     silent = Measurement(("x", "x (row before)"), np.zeros(kinds.shape, np.int64), "gaussian", 50.0)
     counts, _ = kinds.spread(silent, rows, 1 / 4)
     assert np.isfinite(counts).all() and (counts >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_that_noise_can_have_made_are_no_units_and_tell_the_rows(seed):
+    """2 000 units of up to five rows, where up to forty are counted, and the rows with the noise of forty."""
+    rng, real = np.random.default_rng(seed), np.r_[700, 600, 400, 200, 100, np.zeros(55)]
+    units = UnitsByRows(
+        tuple(range(1, 61)), np.rint(real + rng.normal(0, 15, 60)).astype(int), "gaussian", 15.0
+    )
+    whole = float(real[:40] @ np.arange(1, 41))
+    lengths, rows = by_rows(units, 40, Kept(whole + rng.normal(0, 600), "gaussian", 600.0))
+    assert abs(rows / whole - 1) < 0.12 and abs(lengths.sum() / 2000 - 1) < 0.1
+    assert lengths[8:].sum() == 0 and (lengths >= 0).all()
+
+
+def test_rows_that_no_units_show_are_those_that_were_counted():
+    """Units with many rows, of each number too few to be told from noise; and units of no number at all."""
+    values = np.r_[700, 600, 400, 200, 100, np.full(35, 5), [0] * 20]
+    for own, counted in ((values, 8_100.0), (values * 0, 1_000.0)):
+        units = UnitsByRows(tuple(range(1, 61)), own, "gaussian", 15.0)
+        assert by_rows(units, 40, Kept(counted, "gaussian", 600.0))[1] == counted
+
+
+def test_rows_that_are_public_stay_as_they_are():
+    units = UnitsByRows((1, 2, 3, 4), np.array([700, 600, 400, 3]), "gaussian", 15.0)
+    assert by_rows(units, 3, Kept(3_100.0, "none", 0.0))[1] == 3_100.0
+
+
+def test_empty_values_beyond_all_rows_widen_no_kind_of_steps():
+    groups = np.r_[np.arange(20) // 2, np.full(200, 10)]
+    kinds = StepKinds.of(groups, 220, np.r_[np.full(20, 100.0), np.full(200, 1.0)], 3)
+    assert kinds.near == (1, 2)
