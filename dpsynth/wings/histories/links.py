@@ -61,16 +61,13 @@ class StepKinds:
         """The kinds of steps of a column by the width of its groups; each of the parts has as many rows.
 
         Args:
-            rows: float64[codes], estimates of the rows of each.
+            rows: float64[codes], estimates of the rows of each; of 0 rows it widens no group.
         """
         code = np.arange(len(groups))
         whose = np.unique(np.stack([code >= numbers, groups]), axis=1, return_inverse=True)[1].reshape(-1)
         weights = np.maximum(rows, _LEAST)[:numbers]
-
-        widths = np.bincount(whose[:numbers])[whose[:numbers]]
-        by_width = np.argsort(widths, kind="stable")
-        middle_row = np.searchsorted(np.cumsum(weights[by_width]), weights.sum() / 2)
-        width = float(widths[by_width[min(middle_row, numbers - 1)]])
+        widths = np.bincount(whose[:numbers], rows[:numbers] > 0)
+        width = float(weights @ widths[whose[:numbers]] / weights.sum())
         near = sorted({max(round(width * part), 1) for part in _NEAR})
         middle = (np.cumsum(weights) - weights / 2) / weights.sum()
         part = np.append(np.minimum((middle * parts).astype(np.int64), parts - 1), np.full(len(code), parts))
@@ -161,7 +158,7 @@ def ask(columns: Clique, stage: Stage, answers: Answers, door: RowsDoor, expansi
     coarse = Compression({c: own for c, own in groups.items() if domain.sizes[c] > most})
     counts = pooled_counts(expansion.singles)
     steps = {
-        c: StepKinds.of(own, expansion.numbers[c], smoothed(*counts[c,]), max(_PARTS, int(most) // _KINDS))
+        c: StepKinds.of(own, expansion.numbers[c], _rows(*counts[c,]), max(_PARTS, int(most) // _KINDS))
         for c, own in coarse.groups.items()
         if c in columns and expansion.numbers.get(c) and (c,) in counts
     }
@@ -176,6 +173,12 @@ def ask(columns: Clique, stage: Stage, answers: Answers, door: RowsDoor, expansi
     assert answers.units is not None
     lengths, rows = by_rows(answers.units, stage.plan.neighbours.max_rows, Kept.of(answers.own))
     return Linked(tuple(links), lengths, rows, {c: of.described for c, of in steps.items()}, steps)
+
+
+def _rows(counts: Array, variance: float) -> Array:
+    """Smoothed counts of values in order, 0 beyond those that have any rows."""
+    smooth = smoothed(counts, variance)
+    return np.where(outside(smooth, variance), 0.0, smooth)
 
 
 def by_rows(units: UnitsByRows, most: int, counted: Kept) -> tuple[Array, float]:

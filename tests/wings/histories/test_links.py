@@ -99,5 +99,5 @@ def test_rows_that_are_public_stay_as_they_are():
 
 def test_empty_values_beyond_all_rows_widen_no_kind_of_steps():
     groups = np.r_[np.arange(20) // 2, np.full(200, 10)]
-    kinds = StepKinds.of(groups, 220, np.r_[np.full(20, 100.0), np.full(200, 1.0)], 3)
+    kinds = StepKinds.of(groups, 220, np.r_[np.full(20, 100.0), np.zeros(200)], 3)
     assert kinds.near == (1, 2)
