@@ -207,9 +207,14 @@ CHANGES: dict[object, tuple[str, ...]] = {
 }
 
 
-def each_kill(prepare: Callable[[], None], change: Callable[[], object], check: Callable[[], None]) -> int:
-    """Kill a change before each of its steps, and look at what is left; how many steps it has."""
-    for number in range(500):
+EACH = pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+
+
+def each_kill(
+    prepare: Callable[[], None], change: Callable[[], object], check: Callable[[], None], every: int
+) -> int:
+    """Kill a change before each of its steps, or one in so many; the first that is beyond its last one."""
+    for number in range(0, 500, every):
         prepare()
 
         def work(_: int, number: int = number) -> None:
@@ -235,8 +240,9 @@ def brought_back(kept: Path) -> Callable[[], None]:
     return back
 
 
+@EACH
 def test_a_seal_that_is_killed_at_any_moment_is_made_whole_or_not_at_all(
-    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
     monkeypatch.setattr(sealing, "PIECE", 1 << 18)
     name, files = office.unsealed()
@@ -257,7 +263,7 @@ def test_a_seal_that_is_killed_at_any_moment_is_made_whole_or_not_at_all(
         assert sealing.publish(folder) and contents(folder, "public") == files
         office.clock(UNTIL - timedelta(days=1))
 
-    assert each_kill(brought_back(tmp_path / "kept"), publishing, look) > 20
+    assert each_kill(brought_back(tmp_path / "kept"), publishing, look, every) > 20
 
 
 def sealing_committed(partial: Path, final: Path) -> None:
@@ -267,8 +273,9 @@ def sealing_committed(partial: Path, final: Path) -> None:
     commit(partial, final)
 
 
+@EACH
 def test_an_opening_that_is_killed_at_any_moment_is_whole_or_not_begun_and_is_finished_later(
-    office: Office, tmp_path: Path
+    office: Office, tmp_path: Path, every: int
 ) -> None:
     folder, files = office.sealed_later()
     office.clock(UNTIL)
@@ -281,7 +288,7 @@ def test_an_opening_that_is_killed_at_any_moment_is_whole_or_not_begun_and_is_fi
         assert {p.name for p in folder.iterdir()} == {"private", "public"}
         assert contents(folder, "public") == files and office.run("verify", folder).code == 0
 
-    assert each_kill(brought_back(tmp_path / "kept"), lambda: sealing.publish(folder), look) > 12
+    assert each_kill(brought_back(tmp_path / "kept"), lambda: sealing.publish(folder), look, every) > 12
 
 
 def test_of_many_who_publish_at_once_one_does(office: Office) -> None:
