@@ -21,7 +21,16 @@ from pydantic_core import PydanticCustomError
 
 from dpsynth.columns.declaration import Modelled
 from dpsynth.columns.derived import DerivedColumn
-from dpsynth.columns.expression import Call, Expression, Reference, parse, plain, references, renamed
+from dpsynth.columns.expression import (
+    MOMENTS,
+    Call,
+    Expression,
+    Reference,
+    parse,
+    plain,
+    references,
+    renamed,
+)
 from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.numeric import IntegerColumn
 from dpsynth.columns.rules import RuleRefused, Rules, rules_of
@@ -126,10 +135,45 @@ class AnyOf(Aggregate):
     any: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
 
 
+class Figure(Aggregate):
+    """A figure of a column of those rows that meet a condition and have a value."""
+
+    of: Annotated[str, Text("the name of a column")] = Field(description="Column of the child table.")
+
+
+class SumOf(Figure):
+    """The sum of numbers; 0 without any."""
+
+    kind = "sum"
+    sum: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
+
+
+class MeanOf(Figure):
+    """The mean of numbers, to two decimals more than these have; missing without any."""
+
+    kind = "mean"
+    mean: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
+
+
+class MinOf(Figure):
+    """The least number, or the first date or time; missing without any."""
+
+    kind = "min"
+    min: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
+
+
+class MaxOf(Figure):
+    """The largest number, or the last date or time; missing without any."""
+
+    kind = "max"
+    max: Annotated[str, Text("the name of a table")] = Field(description="Child table.")
+
+
 if TYPE_CHECKING:
-    AnyAggregate = Count | AnyOf
+    AnyAggregate = Count | AnyOf | SumOf | MeanOf | MinOf | MaxOf
 else:
-    AnyAggregate = by_word({"count": Count, "any": AnyOf}, "{count: persons, where: age < 18}")
+    _AGGREGATES = (Count, AnyOf, SumOf, MeanOf, MinOf, MaxOf)
+    AnyAggregate = by_word({each.kind: each for each in _AGGREGATES}, "{count: persons, where: age < 18}")
 
 
 class LinkedTable(Section):
@@ -163,7 +207,7 @@ class LinkedTable(Section):
     derived: Mapping[str, AnyAggregate] = Field(
         default={},
         description="Columns computed from the synthetic rows of child tables, such as {minors: {count: "
-        "persons, where: age < 18}}. They are not read.",
+        "persons, where: age < 18}} or {spent: {sum: visits, of: cost}}. They are not read.",
     )
     at_most_one: tuple[Annotated[str, Text("a condition such as role == 'head'", longest=400)], ...] = Field(
         default=(), description="Conditions that at most one of the rows of one parent's row meets."
@@ -465,6 +509,23 @@ def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
         if unknown is not None:
             words = f"names '{unknown}', which is no column of {asked.table}"
             raise refused(words, "tables", name, "derived", column, "where")
+        if isinstance(asked, Figure):
+            words = _no_figure(asked, tables[asked.table])
+            if words:
+                raise refused(words, "tables", name, "derived", column, "of")
+
+
+def _no_figure(asked: Figure, table: LinkedTable) -> str:
+    """The reason why a figure can't be computed of a column; "" if it can."""
+    layout, ordered = layout_of(table.columns), asked.kind in ("min", "max")
+    able = [
+        c for c, kind in layout.kinds.items() if kind.word == "number" or (ordered and kind.word in MOMENTS)
+    ]
+    if asked.of in able and asked.of in table.columns:
+        return ""
+    what = "numbers, dates or times" if ordered else "numbers"
+    guess = nearest(asked.of, able) if asked.of not in table.columns else ""
+    return f"must be a column of {asked.table} of {what}; '{asked.of}' is none{guess}"
 
 
 def _check_across(rules: Rules, tables: Mapping[str, LinkedTable], name: str) -> None:

@@ -31,6 +31,7 @@ from dpsynth.columns.category import CategoryCodec
 from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import (
+    MOMENTS,
     Call,
     Expression,
     Literal,
@@ -147,7 +148,11 @@ class _Asked:
                 self.named[wide] = at, column
                 return Reference(wide)
             if column in shape.derived:
-                below, kind, where = shape.derived[column]
+                below, kind, where, *of = shape.derived[column]
+                if of:
+                    like = parse("1.000000") if kind == "mean" else self._column(of[0], below)
+                    values = partial(self._derived, at, column)
+                    return self._made(f"{at}.{column}", at, like, values)
                 made = self._add(at, kind, below, self.read(parse(where), below) if where else None)
                 return made if kind == "count" else Call("if", (made, Literal("yes"), Literal("no")))
             numbers = (shape.number, *shape.key[len(shape.above) :]) if shape.above else ()
@@ -193,13 +198,20 @@ class _Asked:
         like = {"any": parse("1 == 1"), "count": parse("1"), "mean": parse("1.000000")}
         return self._made(name, at, like.get(kind, value), partial(self._computed, at, kind, of, value))
 
+    def _derived(self, table: str, column: str) -> pa.Array:
+        return self.split.derived[table][column]
+
     def _number(self, table: str) -> pa.Array:
         return pa.array(self.split.placed[table].number)
 
     def _made(self, name: str, at: str, like: Expression | None, values: Callable[[], pa.Array]) -> Reference:
         self.made[name] = at, values
         if name not in self.layout.named:
-            self.layout = Layout((*self.layout.parts, Derived(name, "", like or parse("1"))))
+            read = self.layout.named.get(like.column) if isinstance(like, Reference) else None
+            made: Column | Derived = Derived(name, "", like or parse("1"))
+            if isinstance(read, Column) and read.codec.kind.word in MOMENTS:
+                made = replace(read, name=name)
+            self.layout = Layout((*self.layout.parts, made))
         return Reference(name)
 
     def word(self, formula: Expression) -> str:

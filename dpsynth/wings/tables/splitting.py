@@ -31,6 +31,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import Operand, parse, references, renamed, value_of
 from dpsynth.columns.layout import Layout, companion
+from dpsynth.columns.number_texts import fixed_texts
 from dpsynth.columns.rules.rule import tie_of
 from dpsynth.config import Spec
 from dpsynth.errors import ConfigError
@@ -85,7 +86,8 @@ class Shape:
         order: a column of its own by which these follow each other; "" without.
         columns: its other columns, but for those that are computed from child rows.
         most, roles: the most rows of one parent's row, and the number of those that are told apart.
-        derived: columns computed from child rows: the child table, count or any, and a condition.
+        derived: columns computed from child rows: the child table, the kind, a condition, and for all kinds
+            but count and any the column of the child.
         once: conditions that at most one of the rows of one parent's row meets.
         distinct: whether the rows of one parent's row differ in ``order``.
         across: constraints that name columns of rows above.
@@ -100,7 +102,7 @@ class Shape:
     columns: tuple[str, ...]
     most: int
     roles: int
-    derived: Mapping[str, tuple[str, str, str]]
+    derived: Mapping[str, tuple[str, ...]]
     children: tuple[Shape, ...]
     once: tuple[str, ...] = ()
     distinct: bool = False
@@ -120,7 +122,10 @@ class Shape:
             order if order in columns else "",
             columns,
             *((most_of(table), roles_of(table)) if table.parent else (1, 1)),
-            {c: (asked.table, asked.kind, asked.where or "") for c, asked in table.derived.items()},
+            {
+                c: (asked.table, asked.kind, asked.where or "", *filter(None, [getattr(asked, "of", None)]))
+                for c, asked in table.derived.items()
+            },
             tuple(Shape.of(tables, child) for child in below),
             table.at_most_one,
             table.distinct,
@@ -501,22 +506,50 @@ class Split:
 
     def _derived(self, shape: Shape) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
-        for name, (table, kind, where) in shape.derived.items():
+        for name, (table, kind, where, *of) in shape.derived.items():
             below, rows = self.placed[table], len(self.placed[shape.name].row)
             operands = {c: self.operand(table, c) for c in references(parse(where or "1"))}
-            truths = value_of(parse(where or "1 == 1"), operands, len(below.row))
-            columns[name] = aggregated(kind, below.owner[met(truths)], None, rows)
+            truths = met(value_of(parse(where or "1 == 1"), operands, len(below.row)))
+            values = self.operand(table, of[0]).values.filter(pa.array(truths)) if of else None
+            found = aggregated(kind, below.owner[truths], values, rows)
             if kind == "any":
-                columns[name] = pc.if_else(columns[name], "yes", "no")
+                found = pc.if_else(found, "yes", "no")
+            elif of and (decimals := self.decimals(shape, name)) is not None:
+                found = pc.round(pc.fill_null(found, 0) if kind == "sum" else found, decimals)
+                found = found.cast(pa.float64() if decimals else pa.int64())
+            columns[name] = found
         return columns
 
-    def tables(self, wide: pa.Table) -> dict[str, pa.Table]:
+    def decimals(self, shape: Shape, column: str) -> int | None:
+        """The decimals of a column computed from child rows; None if it is no number."""
+        table, kind, _, *of = shape.derived[column]
+        if not of:
+            return 0 if kind == "count" else None
+        read = self.layout.kinds[self.placed[table].starts[0] + of[0]]
+        return read.decimals + 2 * (kind == "mean") if read.word == "number" else None
+
+    def _derived_texts(self, shape: Shape, column: str, values: pa.Array) -> pa.Array:
+        """A column computed from child rows as it is written."""
+        table, _, _, *of = shape.derived[column]
+        part = self.layout.named[self.placed[table].starts[0] + of[0]] if of else None
+        if of and (decimals := self.decimals(shape, column)) is not None:
+            found = fixed_texts(values, decimals)
+        else:
+            found = part.codec.text(values) if isinstance(part, Column) else values.cast(pa.string())
+        return pc.fill_null(found, "")
+
+    def tables(self, wide: pa.Table, *, texts: bool = False) -> dict[str, pa.Table]:
         """The tables, by name, with the cells of some wide rows, typed or as texts.
 
         The rows of one parent's row follow each other.
         """
         found: dict[str, pa.Table] = {}
         self._gather(wide, self.shape, {}, found)
+        for shape in self.shape.all if texts else ():
+            for spot, column in enumerate(found[shape.name].column_names):
+                if column in shape.derived:
+                    written = self._derived_texts(shape, column, self.derived[shape.name][column])
+                    found[shape.name] = found[shape.name].set_column(spot, column, written)
         return {table.name: found[table.name] for table in self.shape.all}
 
     def _gather(
@@ -549,9 +582,8 @@ def aggregated(kind: str, owner: Places, values: pa.Array | None, rows: int) -> 
     if values is None:
         counts = np.bincount(owner, minlength=rows)
         return pa.array(counts if kind == "count" else counts > 0)
-    found = (
-        pa.table({"row": owner, "": pc.cast(values, pa.float64())}).group_by("row").aggregate([("", kind)])
-    )
+    values = values if kind in ("min", "max") else pc.cast(values, pa.float64())
+    found = pa.table({"row": owner, "": values}).group_by("row").aggregate([("", kind)])
     spots = pc.index_in(pa.array(np.arange(rows)), found["row"].combine_chunks())
     return found[f"_{kind}"].combine_chunks().take(spots)
 
@@ -651,8 +683,10 @@ class Database:
         return found
 
     def _sdtype(self, table: Shape, start: str, column: str) -> dict[str, str]:
-        counted = column == table.number or table.derived.get(column, ("", "", ""))[1] == "count"
-        part = self.layout.named.get(start + column)
+        below, kind, _, *of = table.derived.get(column, ("", "", ""))
+        read = slot(start, below, "1") + of[0] if of else start + column
+        part = self.layout.named.get(read)
+        counted = column == table.number or kind == "count"
         word = "number" if counted else "" if part is None else self.layout.kinds[part.name].word
         if isinstance(part, Column) and word in ("date", "datetime"):
             return {"sdtype": "datetime", "datetime_format": str(part.codec.schema["format"])}
@@ -710,7 +744,7 @@ def database(
 ) -> Database:
     """The tables that typed wide rows stand for."""
     found = split(wide, shape, layout, seed)
-    texts = found.tables(pa.table(dict(layout.texts(wide))))
+    texts = found.tables(pa.table(dict(layout.texts(wide))), texts=True)
     return Database(release, shape, found.tables(wide), texts, formats, layout)
 
 

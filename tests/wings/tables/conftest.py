@@ -26,6 +26,10 @@ def street(houses: int = 700) -> tuple[dict[str, object], dict[str, pd.DataFrame
             "born in": {"type": "date", "min": "2000-01-01", "max": "2019-12-31", "format": "%d.%m.%Y"},
         },
     }
+    tables["households"]["derived"] |= {
+        "cars_age": {"sum": "cars", "of": "age"},
+        "newest": {"max": "cars", "of": "born in", "where": "age < 9"},
+    }
     given, rng = frames(houses), np.random.default_rng(5)
     cars = [
         (str(house), int(rng.integers(10)), int(rng.integers(2019))) for house in range(houses) for _ in "ab"

@@ -229,7 +229,19 @@ REFUSED = [
         {"count": "persons", "where": "old"},
         "tables.households.derived.minors.where",
     ),
-    ("households.derived.minors", {"sum": "persons"}, "tables.households.derived.minors must have one of"),
+    ("households.derived.minors", {"total": "persons"}, "tables.households.derived.minors must have one of"),
+    ("households.derived.minors", {"sum": "persons"}, "tables.households.derived.minors.of is missing"),
+    ("households.derived.minors", {"count": "persons", "of": "age"}, "derived.minors.of is not a known key"),
+    (
+        "households.derived.minors",
+        {"sum": "persons", "of": "agee"},
+        r"derived.minors.of must be a column of persons of numbers; 'agee' is none \(did you mean 'age'",
+    ),
+    (
+        "households.derived.minors",
+        {"max": "persons", "of": "sex"},
+        "derived.minors.of must be a column of persons of numbers, dates or times; 'sex' is none",
+    ),
     ("households.derived.rent", {"count": "persons"}, "tables.households.derived.rent is also among columns"),
     (
         "households.columns.persons",

@@ -82,6 +82,12 @@ COUNTED = [
         lambda w: ((w[TRIPS].minors > 0) & (w[TRIPS]["mode"] == "walk")).mean(),
     ),
     ("mean(households.minors)", lambda w: w[HOMES].minors.mean()),
+    ("sum(households.cars_age)", lambda w: w[CARS].age.sum()),
+    ("share(households) where cars_age >= 5", lambda w: (w[HOMES].cars_age >= 5).mean()),
+    (
+        "share(persons) where newest >= '2010-01-01'",
+        lambda w: (pd.to_datetime(w[PERSONS].newest, format="%d.%m.%Y") >= "2010-01-01").mean(),
+    ),
     (
         "count(trips) where persons.age < 18 and persons.number > 2",
         lambda w: ((w[TRIPS].age < 18) & (w[TRIPS].number > 2)).sum(),

@@ -23,7 +23,19 @@ def test_a_child_has_the_columns_of_its_own_parents(linked: Path) -> None:
     homes, persons, trips, cars = bundle.tables.values()
     whole = bundle.join("trips")
     assert len(whole) == len(trips)
-    assert list(whole) == ["house", "number", "mode", "age", "sex", "region", "rent", "minors", "has_adult"]
+    assert list(whole) == [
+        "house",
+        "number",
+        "mode",
+        "age",
+        "sex",
+        "region",
+        "rent",
+        "minors",
+        "has_adult",
+        "cars_age",
+        "newest",
+    ]
     ages = {(p.house, p.number): p.age for p in persons.itertuples()}
     rents = dict(zip(homes.house, homes.rent.fillna(-1), strict=True))
     assert [ages[key] for key in zip(whole.house, whole.number, strict=True)] == list(whole.age)
@@ -31,7 +43,17 @@ def test_a_child_has_the_columns_of_its_own_parents(linked: Path) -> None:
     assert list(bundle.join("trips", "persons")) == ["house", "number", "mode", "age", "sex"]
     assert bundle.join("trips", "trips").equals(trips)
     # The key of the parent has another name here, and no column takes the place of another.
-    assert list(bundle.join("cars")) == ["home", "age", "born in", "region", "rent", "minors", "has_adult"]
+    assert list(bundle.join("cars")) == [
+        "home",
+        "age",
+        "born in",
+        "region",
+        "rent",
+        "minors",
+        "has_adult",
+        "cars_age",
+        "newest",
+    ]
     assert len(bundle.join("cars")) == len(cars)
 
 
@@ -154,6 +176,7 @@ def test_metadata_of_sdv_names_each_column_and_each_link(linked: Path) -> None:
     for name, columns in kinds.items():
         assert list(columns) == list(pd.read_csv(linked / "tables" / f"{name}.csv", nrows=0))
     assert kinds["persons"] == {"house": "id", "number": "id", "age": "numerical", "sex": "categorical"}
+    assert kinds["households"]["cars_age"] == "numerical" and kinds["households"]["newest"] == "datetime"
     assert kinds["households"]["minors"] == "numerical" and kinds["households"]["has_adult"] == "categorical"
     born = found["tables"]["cars"]["columns"]["born in"]
     assert born == {"sdtype": "datetime", "datetime_format": "%d.%m.%Y"}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pydantic import TypeAdapter
 
 from dpsynth.columns.kinds import layout_of
-from dpsynth.wings.tables.splitting import Shape, _breaking, split
+from dpsynth.wings.tables.splitting import Shape, _breaking, database, split
 
 from .linked import TABLES, frames, two
 from .test_wide_rows import spec_of, wide_of
@@ -304,3 +306,45 @@ def test_rows_off_a_mapping_are_found():
         spec = spec_of(tables)
         rows = split(typed_rows(given, tables), Shape.of(spec.tables, "households"), layout_of(spec.columns))
         assert [words for _, words in _breaking(rows)] == found
+
+
+def test_figures_of_children_are_those_of_all_rows_that_belong_to_each():
+    tables = copy.deepcopy(MANY)
+    tables["households"]["derived"] = {
+        "years": {"sum": "persons", "of": "age"},
+        "oldest": {"max": "persons", "of": "age"},
+        "girl": {"min": "persons", "of": "age", "where": "sex == 'f'"},
+        "mean_age": {"mean": "persons", "of": "age"},
+        "bills": {"sum": "persons", "of": "paid"},
+    }
+    tables["persons"]["columns"]["paid"] = {"type": "number", "min": 0, "max": 9, "decimals": 2}
+    given, rng = frames(300), np.random.default_rng(2)
+    paid = rng.integers(0, 900, len(given["persons"])) / 100
+    given["persons"]["paid"] = np.where(rng.random(len(paid)) < 0.1, "", [f"{x:.2f}" for x in paid])
+    wide = typed_rows(given, tables)
+    for name in wide.column_names:
+        if name.endswith("_paid"):
+            cents = pc.cast(pc.if_else(pc.equal(wide[name], ""), None, wide[name]), pa.float64())
+            wide = wide.set_column(wide.column_names.index(name), name, cents)
+    spec = spec_of(tables)
+    made = database("homes", Shape.of(spec.tables, "households"), layout_of(spec.columns), wide, ("csv",))
+    homes, persons, _ = (table.to_pandas() for table in made.typed.values())
+    of = persons.groupby("house")
+    wanted = {
+        "years": of.age.sum().reindex(homes.house, fill_value=0),
+        "oldest": of.age.max().reindex(homes.house),
+        "girl": persons[persons.sex == "f"].groupby("house").age.min().reindex(homes.house),
+        "mean_age": of.age.mean().round(2).reindex(homes.house),
+        "bills": of.paid.sum().round(2).reindex(homes.house, fill_value=0),
+    }
+    for name, figures in wanted.items():
+        assert np.allclose(homes[name], figures, equal_nan=True), name
+    assert (
+        persons.paid.isna().any()
+        and homes.oldest.isna().any()
+        and (homes.bills[homes.oldest.isna()] == 0).all()
+    )
+    texts = made.texts["households"].to_pandas()
+    for name, decimals in (("years", 0), ("oldest", 0), ("girl", 0), ("mean_age", 2), ("bills", 2)):
+        written = ["" if np.isnan(x) else f"{x:.{decimals}f}" for x in homes[name]]
+        assert list(texts[name].fillna("")) == written
