@@ -49,8 +49,9 @@ from dpsynth.figures import listed
 from dpsynth.statistics.estimates import ALL, HOLDS, CountedCells, ModelCells, Numbers, Place
 from dpsynth.statistics.group_figures import Estimate
 from dpsynth.statistics.grouped_counts import Condition, ConditionRefused, Factor, Measure, condition_of
+from dpsynth.wings.tables.database import shape_of, wide_rows
 from dpsynth.wings.tables.keys import DOTTED, slot, undotted
-from dpsynth.wings.tables.splitting import Split, aggregated, met, shape_of, split, wide_rows
+from dpsynth.wings.tables.splitting import Split, aggregated, met, split
 
 _AGGREGATES = ("count", "any", "min", "max", "mean", "sum")
 _MEASURES = {"": ("count", "share"), ".": ("sum", "mean", "median", "quantile")}

@@ -20,8 +20,8 @@ from dpsynth.bundle.recipient.more_rows import Given, more_rows
 from dpsynth.bundle.recipient.opened import OpenedBundle
 from dpsynth.bundle.recipient.query import QuestionRefused
 from dpsynth.errors import ConfigError, DpsynthError, nearest
+from dpsynth.wings.tables.database import database, formats_of, shape_of, wide_rows
 from dpsynth.wings.tables.keys import slot
-from dpsynth.wings.tables.splitting import database, formats_of, shape_of, wide_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -34,13 +34,13 @@ from dpsynth.wings.tables.keys import (
     OTHER,
     LinkedTable,
     children_of,
-    in_words,
     key_column,
     most_of,
     root_of,
     slot,
     slots_of,
 )
+from dpsynth.wings.tables.widened import in_words
 
 _ROWS = 1 << 16
 _BETWEEN = " | "

@@ -12,7 +12,7 @@ import yaml
 import dpsynth
 from dpsynth.config import load
 from dpsynth.wings.owner.assess.checking import check
-from dpsynth.wings.tables.keys import in_words
+from dpsynth.wings.tables.widened import in_words
 
 from .linked import TABLES
 from .test_wide_rows import spec_of

@@ -13,7 +13,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from dpsynth.columns.kinds import layout_of
-from dpsynth.wings.tables.splitting import Shape, _breaking, database, split
+from dpsynth.wings.tables.database import _breaking, database
+from dpsynth.wings.tables.splitting import Shape, split
 
 from .linked import TABLES, frames, two
 from .test_wide_rows import spec_of, wide_of
