@@ -1,7 +1,7 @@
 """Linked tables: households and their members, released as one and judged as two.
 
     DPSYNTH_DATA=FOLDER python benchmarks/linked_tables.py
-        [--methods bootstrap independent given chain wide tables] [--epsilon 0.5 1 3] [--runs 3]
+        [--methods bootstrap independent given chain wide tables alike roles] [--epsilon 0.5 1 3] [--runs 3]
         [--rows 27980] [--slots 6] [--judge PYTHON]
 
 FOLDER holds `households.csv.gz` and `persons.csv.gz`; ``--rows`` takes so many random households. A household
@@ -13,7 +13,8 @@ columns for each of ``--slots`` members, which this script makes. "tables": the 
 `tables`, with `max_children` of ``--slots``. In both the column that says if there are children is derived.
 "given": "tables" with a workload of pairs in a household, in one member, and of a household and a member, so
 members depend on each other through their household alone. "chain": these, and pairs of a member and the next
-one. An ε of 1000 is a release nearly without noise.
+one. "alike": "tables" in which all pairs matter alike. "roles": "tables" in which all members are told apart.
+An ε of 1000 is a release nearly without noise.
 
 Errors are total variation distances, but for the last ones. "parent x child": each column of a household,
 or its size, with each of a member. "in child": two columns of a member. "sibH", "sibP": two columns, or one
@@ -315,12 +316,24 @@ def _pairs(slots: int, reach: int) -> list[dict[str, object]]:
 
 def given_household(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
     """The release in which members depend on their household alone."""
-    return tables(real, folder, epsilon, slots, _pairs(slots, 0))
+    workload = {"marginals": _pairs(slots, 0)}
+    return tables(real, folder, epsilon, slots, slots, workload)
 
 
 def chain(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
     """The release in which a member depends on the one before, too."""
-    return tables(real, folder, epsilon, slots, _pairs(slots, 1))
+    workload = {"marginals": _pairs(slots, 1)}
+    return tables(real, folder, epsilon, slots, slots, workload)
+
+
+def alike(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
+    """The release in which all pairs matter alike."""
+    return tables(real, folder, epsilon, slots, None, {"ways": 3})
+
+
+def told_apart(real: Linked, folder: Path, epsilon: float, slots: int) -> tuple[Linked, Used]:
+    """The release in which all members are told apart."""
+    return tables(real, folder, epsilon, slots, slots)
 
 
 def tables(
@@ -328,9 +341,10 @@ def tables(
     folder: Path,
     epsilon: float,
     slots: int,
-    pairs: Sequence[Mapping[str, object]] = (),
+    roles: int | None = None,
+    workload: Mapping[str, object] | None = None,
 ) -> tuple[Linked, Used]:
-    """The release of both tables; if pairs are listed, it measures no others."""
+    """The release of both tables."""
     rows = {"households": real.roots, "persons": _blanked(real.children)}
     above = {
         "source": _source(folder, "households"),
@@ -341,14 +355,13 @@ def tables(
     }
     below = {
         "source": _source(folder, "persons"),
-        "parent": {"table": "households", "key": KEY, "max_children": slots},
+        "parent": {"table": "households", "key": KEY, "max_children": slots, "roles": roles},
         "order_by": PLACE,
         "columns": {c: declared(c) for c in CHILD},
     }
     config: dict[str, object] = {"tables": {"households": above, "persons": below}}
-    if pairs:
-        below["parent"] |= {"roles": slots}
-        config["structure"] = {"workload": {"marginals": [*pairs]}}
+    if workload is not None:
+        config["structure"] = {"workload": workload}
     public, used = released(folder, epsilon, rows, config)
     roots, children = (_texts(public / "tables" / f"{name}.csv") for name in rows)
     roots[FLAG] = roots[FLAG].map({"no": "0", "yes": "1"})
@@ -361,6 +374,8 @@ METHODS = {
     "chain": chain,
     "wide": wide,
     "tables": tables,
+    "alike": alike,
+    "roles": told_apart,
 }
 
 

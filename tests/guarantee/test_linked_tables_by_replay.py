@@ -34,8 +34,11 @@ Frames = dict[str, pd.DataFrame]
 def spec_of(folder: Path, given: Frames, noise: str) -> Spec:
     folder.mkdir(exist_ok=True)
     tables = {name: dict(table) for name, table in TABLES.items()}
-    # One of further persons stands for these: another row of the same household, whoever else is there.
-    tables["persons"]["parent"] = {**tables["persons"]["parent"], "max_children": 4, "roles": 2}
+    # One of further persons stands for these: another row of the same household, whoever else is there. Of
+    # five or more persons four in a row are used, by its key too.
+    own = {"max_children": 4, "roles": 2, "keep": "window"}
+    tables["persons"]["parent"] = {**tables["persons"]["parent"], **own}
+    tables["trips"]["parent"] = {**tables["trips"]["parent"], "keep": "window"}
     for name, frame in given.items():
         frame.to_csv(folder / f"{name}.csv", index=False)
         tables[name]["source"] = {"path": str(folder / f"{name}.csv")}

@@ -67,7 +67,10 @@ class Database:
         rows = listed([f"{count(self.typed[t.name].num_rows)} of {t.name}" for t in root.all])
         child = root.children[0]
         column = slot("", child.name, "1") + child.columns[0]
-        first = listed([f"{t.name} beyond the first {t.most}" for t in below])
+        runs = {
+            t.name: f"{t.most} that follow each other" if t.window else f"the first {t.most}" for t in below
+        }
+        used = listed([f"{name} beyond {run}" for name, run in runs.items()])
         for_all = [
             f"Columns {slot('', t.name, OTHER)}… are of one row of {t.name} beyond the first {t.roles}, at "
             "random, which stands for all of these. Such rows of one parent are drawn independently of each "
@@ -89,7 +92,7 @@ class Database:
             *(t.obeyed for t in below if t.obeyed),
             *by_links,
             f"What is protected is a row of {root.name} with all rows that belong to it. Private rows of "
-            f"{first} of one row above are left out.",
+            f"{used} of one row above are left out.",
         )
 
     def to_json(self) -> dict[str, Any]:

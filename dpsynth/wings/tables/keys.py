@@ -60,8 +60,12 @@ class Parent(Section):
         description="Column of this table, or list of columns, that holds the key of the parent's row."
     )
     max_children: Annotated[int, Whole(at_least="1", at_most=str(MOST_CHILDREN))] = Field(
-        description="Most rows of this table that are used of one parent's row: the first ones in their "
-        "order. From public knowledge."
+        description="Most rows of this table that are used of one parent's row. From public knowledge."
+    )
+    keep: Annotated[Literal["first", "window"], Choice(("first", "window"))] = Field(
+        default="first",
+        description="Rows that are used where one parent's row has more than max_children: the first ones, "
+        "or a window of rows in their order, from a random one on.",
     )
     roles: Annotated[int, Whole(at_least="1", at_most=str(MOST_CHILDREN))] | None = Field(
         default=None,

@@ -73,6 +73,7 @@ class Shape:
         distinct: whether the rows of one parent's row differ in ``order``.
         across: constraints that name columns of rows above.
         ties: constraints that give each value of a column one of another, in all rows.
+        window: whether a run of private rows was used where there were more than ``most``, not the first.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Shape:
     distinct: bool = False
     across: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
+    window: bool = False
 
     @staticmethod
     def of(tables: Mapping[str, LinkedTable], name: str) -> Shape:
@@ -112,6 +114,7 @@ class Shape:
             table.distinct,
             across(tables, name),
             ties(table),
+            table.parent is not None and table.parent.keep == "window",
         )
 
     def to_json(self) -> dict[str, Any]:

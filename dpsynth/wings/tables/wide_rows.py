@@ -44,6 +44,7 @@ from dpsynth.wings.tables.widened import in_words
 
 _ROWS = 1 << 16
 _BETWEEN = " | "
+_HALF = np.uint64(32)
 _CHANCE = b"which of the others"
 """What numbers by chance follow from, beside the key of a row; nothing rests on their being secret."""
 
@@ -234,6 +235,7 @@ class WideTable:
         for child, (below, held, first, number) in loaded.children.items():
             most = most_of(self.tables[child])
             many = number[rows]
+            begin = first[rows] + self._windows(child, loaded.chance[rows], many)
             yield prefix + child, pa.array(np.minimum(many, most + 1), mask=absent)
             for label, least in slots_of(self.tables[child]):
                 place = np.full(len(rows), least - 1)
@@ -241,8 +243,17 @@ class WideTable:
                     # By a row's own key, so that a release that is resumed takes the same one.
                     further = np.maximum(np.minimum(many, most) - least + 1, 1)
                     place += (loaded.chance[rows] % further.astype(np.uint64)).astype(np.int64)
-                own = held[np.where(many >= least, first[rows] + place, -1)]
+                own = held[np.where(many >= least, begin + place, -1)]
                 yield from self._cells(below, child, slot(prefix, child, label), own)
+
+    def _windows(self, child: str, chance: NDArray[np.uint64], many: Rows) -> Rows | int:
+        """The first row that is used of each parent's row: a function of its own key and number of rows."""
+        parent = self.tables[child].parent
+        if parent is None or parent.keep == "first":
+            return 0
+        # The lower half of the same number takes one of the further rows.
+        spare = np.maximum(many - parent.max_children, 0).astype(np.uint64) + np.uint64(1)
+        return ((chance >> _HALF) % spare).astype(np.int64)
 
 
 _NOT_READ = ("derived", "identifier")

@@ -73,6 +73,43 @@ def test_a_household_that_comes_or_goes_moves_one_row(wild):
         assert rows_of(without(given, house, root_only=True)) == left
 
 
+def windows(houses: int, most: int) -> tuple[dict[str, pd.DataFrame], dict[str, object]]:
+    """Households of seven members whose ages are their turn, of whom some in a row are used."""
+    persons = [(str(h), str(i), str(10 + i), "f") for h in range(houses) for i in range(7)]
+    homes = [(str(h), "N", str(h)) for h in range(houses)]
+    parent = {"table": "households", "key": "house", "max_children": most, "keep": "window"}
+    given = {
+        "households": pd.DataFrame(homes, columns=["house", "region", "rent"]),
+        "persons": pd.DataFrame(persons, columns=["house", "number", "age", "sex"]),
+    }
+    return given, two(persons={**TABLES["persons"], "parent": parent})
+
+
+def test_a_window_is_a_run_of_rows_from_any_one_on():
+    given, tables = windows(600, 3)
+    rows = rows_of(given, tables)
+    names = wide_of(given, tables).names[1:]
+    ages = [[int(row[names.index(f"persons_{i}_age")]) for i in (1, 2, 3)] for row in rows]
+    assert all(b == a + 1 and c == a + 2 for a, b, c in ages)
+    begins = pd.Series([a for a, _, _ in ages]).value_counts()
+    # Each of the five beginnings is as likely: 120 of 600 times, give or take 9.8.
+    assert {*begins.index} == {*range(10, 15)} and begins.between(60, 180).all()
+    # A release that is resumed takes the same ones.
+    assert rows_of(given, tables) == rows
+    # Of as many as are used all stay, in their order.
+    given, tables = windows(20, 7)
+    assert {row[names.index("persons_1_age")] for row in rows_of(given, tables)} == {"10"}
+
+
+@pytest.mark.parametrize("most", [1, 3, 6])
+def test_a_household_that_comes_or_goes_moves_no_window_of_others(most):
+    given, tables = windows(8, most)
+    whole = rows_of(given, tables)
+    for house in map(str, range(8)):
+        left = rows_of(without(given, house), tables)
+        assert len(left) == 7 and {*left} <= {*whole}
+
+
 def test_rows_of_nobody_and_of_no_parent_are_left_out():
     given = frames(12)
     plain = rows_of(given)
