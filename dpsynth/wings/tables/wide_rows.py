@@ -16,9 +16,11 @@ from functools import partial, reduce
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 from numpy.typing import NDArray
 
 from dpsynth.columns.column import Column, codes_of
+from dpsynth.columns.expression import MOMENTS, microseconds
 from dpsynth.columns.identifier import NOBODY, canonical_id
 from dpsynth.columns.number_texts import parse_numbers
 from dpsynth.config import Spec
@@ -29,6 +31,7 @@ from dpsynth.curator.rows.cell_texts import distinct_cells
 from dpsynth.curator.table import steps_in
 from dpsynth.curator.units import nobody, person_codes
 from dpsynth.errors import ConfigError
+from dpsynth.figures import percent
 from dpsynth.pipeline.inputs import queried
 from dpsynth.wings.tables.keys import (
     OTHER,
@@ -45,14 +48,20 @@ from dpsynth.wings.tables.widened import in_words
 _ROWS = 1 << 16
 _BETWEEN = " | "
 _HALF = np.uint64(32)
+_KINDS = {"sum": np.add, "min": np.fmin, "max": np.fmax}
+_FEWEST, _NEARLY, _BY_CHANCE = 100, 0.995, 0.5
+"""Fewest rows of a column that is seen to be a figure, the share of them that have it, and of those that have
+another row's."""
 _CHANCE = b"which of the others"
 """What numbers by chance follow from, beside the key of a row; nothing rests on their being secret."""
 
+Numbers = NDArray[np.float64]
 Rows = NDArray[np.int64]
 """Rows of a table by number; -1 where there is none."""
 
 
-Unused = Iterator[tuple[str, int, str, str]]
+Findings = Iterator[tuple[str, int, str, str, str]]
+"""The key that a finding is about, its rows, its sentence, what to do, and what to write."""
 Words = Callable[[str], tuple[str, str, tuple[str, ...]]]
 
 
@@ -113,7 +122,7 @@ class WideTable:
         self._secret = secrets.token_bytes(32)
         self.left_out: dict[str, LeftOut] = {}
         self.holds = False
-        self._held: _Loaded | None = None
+        self.held: _Loaded | None = None
 
     def __repr__(self) -> str:
         return "<the private rows of linked tables>"
@@ -143,8 +152,8 @@ class WideTable:
             SourceError: a table can't be read, or lacks a column.
         """
         root = root_of(self.tables)
-        whole = self._held or self._loaded(root, columns)
-        self._held = whole if self.holds else None
+        whole = self.held or self._loaded(root, columns)
+        self.held = whole if self.holds else None
         kept = _firsts_of(whole.codes, nobody(self._secret))
         nameless = int((whole.codes == nobody(self._secret)).sum())
         self.left_out[root] = LeftOut(len(whole.codes), nameless, len(whole.codes) - nameless - len(kept))
@@ -340,17 +349,77 @@ def _reader(name: str, source: Source | None) -> _Reader:
     )
 
 
-def checked_links(spec: Spec, frames: MemoryTable | None) -> tuple[WideTable, Unused, Words]:
+def checked_links(spec: Spec, frames: MemoryTable | None) -> tuple[WideTable, Findings, Words]:
     """The wide table that reads its files once; what a release doesn't use, after that; and words for rules.
 
     Private, but for the words.
     """
     table = wide_table(spec, frames)
     table.holds = True
-    return table, _unused(table), partial(in_words, table.tables)
+    return table, _about_links(table), partial(in_words, table.tables)
 
 
-def _unused(table: WideTable) -> Unused:
+def _about_links(table: WideTable) -> Findings:
+    """What of the tables isn't used, and columns that might be derived."""
+    yield from _unused(table)
+    if table.held is not None:
+        yield from _figures(table.tables, root_of(table.tables), table.held)
+
+
+def _figures(tables: Mapping[str, LinkedTable], name: str, loaded: _Loaded) -> Findings:
+    """Columns whose cells are figures of the rows below; synthetic ones are if they are derived."""
+    for child, (below, held, first, number) in loaded.children.items():
+        made = [({"count": child}, number[:-1].astype(np.float64))]
+        some = number[:-1] > 0
+        for column in tables[child].columns if some.any() else ():
+            values = _numbers(tables[child], column, below.cells)
+            if values is None:
+                continue
+            for kind, figure in _KINDS.items():
+                whole = np.full(len(some), 0.0 if kind == "sum" else np.nan)
+                known = np.nan_to_num(values[held[:-1]]) if kind == "sum" else values[held[:-1]]
+                whole[some] = figure.reduceat(known, first[:-1][some])
+                made.append(({kind: child, "of": column}, whole))
+        for column in tables[name].columns:
+            own = _numbers(tables[name], column, loaded.cells)
+            shares = [0.0 if own is None else _agreeing(own, figure) for _, figure in made]
+            if max(shares):
+                derived = {column: made[int(np.argmax(shares))][0]}
+                block = yaml.safe_dump(
+                    {"tables": {name: {"derived": derived}}}, default_flow_style=None, sort_keys=False
+                )
+                what = f"a figure of the rows of {child}, in {percent(max(shares))} of its rows"
+                remedy = "take it out of columns, and let it be computed from the synthetic rows"
+                yield f"tables.{name}.columns.{column}", 0, what, remedy, block.strip()
+        yield from _figures(tables, child, below)
+
+
+def _numbers(table: LinkedTable, column: str, cells: Mapping[str, pa.Array]) -> Numbers | None:
+    """The cells of a column of numbers, dates or times, NaN where missing; None of another column."""
+    declared = table.columns[column]
+    part = None if declared.type in _NOT_READ else declared.part(column)
+    if not isinstance(part, Column) or part.search is not None:
+        return None
+    word, distinct = part.codec.kind.word, cells[column].dictionary
+    if word != "number" and word not in MOMENTS:
+        return None
+    values = part.codec.parsed(part.values_of(distinct))
+    values = values if word == "number" else microseconds(values)
+    numbers = np.asarray(pc.fill_null(values.cast(pa.float64()), np.nan), np.float64)
+    return np.asarray(numbers[cells[column].indices.to_numpy(zero_copy_only=False)], np.float64)
+
+
+def _agreeing(own: Numbers, figure: Numbers) -> float:
+    """The share of rows with a figure; 0 if it is small, or if many rows have that of another row."""
+    known = ~np.isnan(own)
+    same, by_chance = (
+        np.isclose(own, of, rtol=0, atol=1e-6)[known] for of in (figure, np.roll(figure, len(figure) // 2))
+    )
+    able = known.sum() >= _FEWEST and same.mean() >= _NEARLY and by_chance.mean() < _BY_CHANCE
+    return float(same.mean()) if able else 0.0
+
+
+def _unused(table: WideTable) -> Findings:
     for name, found in table.left_out.items():
         above, key = table.tables[name].parent, f"tables.{name}"
         without = "without a key" if above is None else f"without the key of a row of {above.table}"
@@ -358,7 +427,7 @@ def _unused(table: WideTable) -> Unused:
         for rows, what in ((found.nameless, without), (found.others, other)):
             if rows:
                 words = f"{_rows(rows)} of {found.rows:,} of {name} {what}, left out"
-                yield key, rows, words, "see to the table"
+                yield key, rows, words, "see to the table", ""
         if above is not None and found.beyond:
             words = (
                 f"{_rows(found.beyond)} of {found.rows:,} of {name} beyond max_children, left out: "
@@ -366,12 +435,12 @@ def _unused(table: WideTable) -> Unused:
                 f"{found.largest:,}"
             )
             remedy = "raise max_children if anyone could know that there are more, without the table"
-            yield f"{key}.parent.max_children", found.beyond, words, remedy
+            yield f"{key}.parent.max_children", found.beyond, words, remedy, ""
         own, alike = table.tables[name], found.repeating
         if alike is not None and own.distinct == (alike > 0):
             words = f"{_rows(alike)} of {found.rows:,} with the {own.order_by} of another of the same parent"
             remedy = "remove distinct" if own.distinct else "add distinct: true if anyone could say so"
-            yield f"{key}.order_by", alike, words, remedy
+            yield f"{key}.order_by", alike, words, remedy, ""
 
 
 def _rows(number: int) -> str:

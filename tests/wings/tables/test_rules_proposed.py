@@ -14,7 +14,7 @@ from dpsynth.config import load
 from dpsynth.wings.owner.assess.checking import check
 from dpsynth.wings.tables.widened import in_words
 
-from .linked import TABLES
+from .linked import TABLES, frames, two
 from .test_wide_rows import spec_of
 
 CONFIG = """
@@ -160,3 +160,34 @@ def test_a_rule_of_the_wide_table_is_one_of_the_table_of_its_rows(rule, table, s
 def test_check_in_python_shows_them(tmp_path):
     spec = load(hospital(tmp_path, 1500))
     assert "          - patients.birth <= admitted" in repr(dpsynth.check(spec))
+
+
+def test_columns_that_are_figures_of_rows_below_are_to_be_derived():
+    rng, given = np.random.default_rng(4), frames(400)
+    persons, homes = given["persons"], given["households"].set_index("house")
+    ages = persons.assign(age=persons.age.astype(int)).groupby("house").age
+    homes["members"] = ages.size().reindex(homes.index, fill_value=0)
+    homes["years"] = ages.sum().reindex(homes.index, fill_value=0)
+    homes["oldest one"] = ages.max().reindex(homes.index)
+    homes["about"] = homes.years + (rng.random(len(homes)) < 0.02)
+    homes["one"] = 1
+    columns = {name: {"type": "integer", "min": 0, "max": 500} for name in homes.columns[2:]}
+    tables = two()
+    tables["households"] |= {"columns": TABLES["households"]["columns"] | columns}
+    held = {"households": homes.reset_index().astype(str).replace("nan", ""), "persons": persons}
+    found = dpsynth.check(held, tables=tables, epsilon=1, delta=1e-6, dataset="homes").findings
+    told = {f.about: yaml.safe_load(f.write)["tables"] for f in found if "a figure of" in f.what}
+    assert told == {
+        "tables.households.columns.members": {"households": {"derived": {"members": {"count": "persons"}}}},
+        "tables.households.columns.years": {
+            "households": {"derived": {"years": {"sum": "persons", "of": "age"}}}
+        },
+        "tables.households.columns.oldest one": {
+            "households": {"derived": {"oldest one": {"max": "persons", "of": "age"}}}
+        },
+    }
+    derived = {name: one for block in told.values() for name, one in block["households"]["derived"].items()}
+    kept = {c: d for c, d in tables["households"]["columns"].items() if c not in derived}
+    tables["households"] |= {"columns": kept, "derived": {**tables["households"]["derived"], **derived}}
+    again = dpsynth.check(held, tables=tables, epsilon=1, delta=1e-6, dataset="homes").findings
+    assert not any("a figure of" in f.what for f in again)

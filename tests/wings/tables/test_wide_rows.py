@@ -132,7 +132,7 @@ def test_check_says_if_rows_of_one_parent_differ_in_their_order(ages, distinct, 
     held = MemoryTables({"households": home, "persons": persons})
     rows, unused, _ = wide_rows.checked_links(spec_of(tables), held)
     list(rows.batches(rows.names))
-    assert [remedy.split()[0] for *_, remedy in unused] == [said] * bool(said)
+    assert [remedy.split()[0] for *_, remedy, _ in unused] == [said] * bool(said)
 
 
 def test_children_stand_in_their_order_and_only_the_first_are_used():

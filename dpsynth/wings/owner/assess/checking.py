@@ -248,10 +248,10 @@ def check(spec: Spec, period: str | None = None, table: MemoryTable | None = Non
     return guarded("check the table", lambda: _checked(inputs, occasion))
 
 
-Links = tuple[LinkedRows, Iterable[tuple[str, int, str, str]], Words]
+Links = tuple[LinkedRows, Iterable[tuple[str, int, str, str, str]], Words]
 
 LINKS: Point[Callable[[Spec, MemoryTable | None], Links]] = Point("check of links", "tables")
-"""Linked tables, read once; after that, what a release doesn't use: key, rows, sentence and remedy; words."""
+"""Linked tables, read once; after that, findings about links: key, rows, sentence, remedy, keys; words."""
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
