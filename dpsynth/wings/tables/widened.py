@@ -14,6 +14,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations, pairwise
+from types import MappingProxyType
+from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
@@ -79,12 +81,23 @@ class _Wide:
     rules: list[str]
     ties: dict[tuple[str, int], list[Mapping[str, str]]]
 
-    def tied(self, tables: Mapping[str, LinkedTable]) -> Iterator[str]:
-        """Ties of child tables, each of all rows that are told apart: these have one mapping."""
-        for (table, number), rows in self.ties.items():
-            left, sign, right = tie_of(tables[table].constraints[number]) or ((), "", ())
-            of = (", ".join(plain(names[c]) for names in rows for c in side) for side in (left, right))
-            yield f" {sign} ".join(of)
+
+def _in_all_rows(tie: str, rows: Sequence[Mapping[str, str]]) -> str:
+    """A tie of a child table as one of all rows that are told apart: these have one mapping.
+
+    Args:
+        rows: for each row the wide table's columns by those of the table.
+    """
+    left, sign, right = tie_of(tie) or ((), "", ())
+    sides = (", ".join(plain(names[c]) for names in rows for c in side) for side in (left, right))
+    return f" {sign} ".join(sides)
+
+
+def _in_row(rule: str, names: Mapping[str, str], above: Mapping[str, str], there: Sequence[str]) -> str:
+    """A rule of a table in one of its rows; see ``_widen``. It says nothing of a row that isn't there."""
+    own = renamed(undotted(rule), {**above, **names})
+    bare = not there or not _named(rule) or not _may_be(False, parse(undotted(rule)), names)
+    return own if bare else f"{there[0]} < {there[1]} or ({own})"
 
 
 def widened(values: Mapping[str, object]) -> dict[str, object]:
@@ -106,7 +119,8 @@ def widened(values: Mapping[str, object]) -> dict[str, object]:
         _check_alone(tables, name)
     wide = _Wide({}, [], {})
     _widen(wide, tables, root, "", (), {})
-    wide.rules.extend(wide.tied(tables))
+    for (name, place), rows in wide.ties.items():
+        wide.rules.append(_in_all_rows(tables[name].constraints[place], rows))
     if len(wide.rules) > MAX_RULES:
         words = f"need {len(wide.rules)} constraints; at most {MAX_RULES} are allowed. Lower roles"
         raise refused(words, "tables")
@@ -336,11 +350,8 @@ def _widen(
     for place, rule in enumerate(table.constraints):
         if there and tie_of(rule):
             wide.ties.setdefault((name, place), []).append(names)
-            continue
-        own = renamed(undotted(rule), {**above, **names})
-        # A rule says nothing of a row that isn't there.
-        bare = not there or not _named(rule) or not _may_be(False, parse(undotted(rule)), names)
-        wide.rules.append(own if bare else f"{there[0]} < {there[1]} or ({own})")
+        else:
+            wide.rules.append(_in_row(rule, names, above, there))
 
 
 def _below_named(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
@@ -388,12 +399,23 @@ def across(tables: Mapping[str, LinkedTable], name: str) -> tuple[str, ...]:
     return tuple(rule for rule in tables[name].constraints if not own.issuperset(_named(rule)))
 
 
-def _rows(tables: Mapping[str, LinkedTable], name: str, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """What stands before the columns of each row in the wide table, and its table; those above first."""
-    yield prefix, name
-    for child in children_of(tables, name):
-        for label, _ in slots_of(tables[child]):
-            yield from _rows(tables, child, slot(prefix, child, label))
+class _Row(NamedTuple):
+    """A row beside a root's row; see ``_widen``."""
+
+    table: str
+    prefix: str
+    there: Sequence[str] = ()
+    above: Mapping[str, str] = MappingProxyType({})
+
+
+def _rows(tables: Mapping[str, LinkedTable], row: _Row) -> Iterator[_Row]:
+    """It, and all rows below."""
+    yield row
+    names = {f"{row.table}.{c}": row.prefix + c for c in _below_named(tables, row.table)}
+    for child in children_of(tables, row.table):
+        for label, least in slots_of(tables[child]):
+            start, there = slot(row.prefix, child, label), (row.prefix + child, str(least))
+            yield from _rows(tables, _Row(child, start, there, {**row.above, **names}))
 
 
 def in_words(tables: Mapping[str, LinkedTable], rule: str) -> tuple[str, str, tuple[str, ...]]:
@@ -403,7 +425,8 @@ def in_words(tables: Mapping[str, LinkedTable], rule: str) -> tuple[str, str, tu
         The table, the rule there, and all rules of the wide table that it comes to.
     """
     root = root_of(tables)
-    rows = dict(_rows(tables, root))
+    beside = [*_rows(tables, _Row(root, ""))]
+    rows = {row.prefix: row.table for row in beside}
     of = {
         prefix + own: (prefix, name)
         for prefix, name in rows.items()
@@ -431,22 +454,15 @@ def in_words(tables: Mapping[str, LinkedTable], rule: str) -> tuple[str, str, tu
             _check_across(rules_of([undotted(said)], whole), tables, name)
     except (PydanticCustomError, RuleRefused):
         return root, rule, (rule,)
-    return name, said, _coming_to(tables, name, said)
-
-
-def _coming_to(tables: Mapping[str, LinkedTable], name: str, rule: str) -> tuple[str, ...]:
-    """The rules of the wide table that one of a table comes to."""
-
-    def rules(*constraints: str) -> list[str]:
-        bare = {"constraints": (), "at_most_one": (), "distinct": False}
-        own = {n: t.model_copy(update=bare) for n, t in tables.items()}
-        own[name] = own[name].model_copy(update={"constraints": constraints})
-        wide = _Wide({}, [], {})
-        _widen(wide, own, root_of(own), "", (), {})
-        return [*wide.rules, *wide.tied(own)]
-
-    without = {*rules()}
-    return tuple(found for found in rules(rule) if found not in without)
+    own = [row for row in beside if row.table == name]
+    if tie and start:
+        names_of = ({c: row.prefix + c for c in tables[name].columns} for row in own)
+        return name, said, (_in_all_rows(said, [*names_of]),)
+    found = (
+        _in_row(said, {c: row.prefix + c for c in _below_named(tables, name)}, row.above, row.there)
+        for row in own
+    )
+    return name, said, (*found,)
 
 
 def _presence(column: str, there: Sequence[str], *, needed: bool) -> list[str]:
