@@ -60,6 +60,8 @@ from dpsynth.wings.tables.keys import (
 )
 
 MOST_COLUMNS = 500
+_EACH = 126
+"""The largest max_children of which each number of rows has a cell of its own by itself."""
 _FIRST_TWO, _LATER = 3, 2
 """How many times as much as others a pair of columns matters of the first two child rows, and of one of these
 and the third."""
@@ -334,6 +336,8 @@ def _widen(
     for child in children:
         most = most_of(tables[child])
         number: dict[str, object] = {"type": "integer", "min": 0, "max": most + 1, "missing": bool(there)}
+        # Each small number by itself, however large the largest: rules tell them apart.
+        number |= {"edges": "log"} if most > _EACH else {}
         number |= {"expected": {"missing": 1, "first": 1}} if there else {"default": 0}
         add(names[child], number)
         if there:

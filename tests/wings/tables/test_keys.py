@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from dpsynth.columns.kinds import layout_of
 from dpsynth.config import Spec, from_mapping
 from dpsynth.errors import ConfigError
 
@@ -28,6 +29,14 @@ def test_the_wide_table_has_a_column_for_each_cell_of_a_household():
     assert (columns["persons"].min, columns["persons"].max) == (0, 4)
     assert columns["persons_2_age"].missing is True
     assert columns["region"].missing is False
+
+
+@pytest.mark.parametrize("most", [126, 127, 200, 1000])
+def test_small_numbers_of_rows_are_told_apart_however_many_there_may_be(most):
+    tables = two()
+    tables["persons"]["parent"] = {**TABLES["persons"]["parent"], "max_children": most, "roles": 2}
+    labels = layout_of(spec_of(tables).columns).named["persons"].codec.labels
+    assert list(labels[:6]) == [*"012345"] and labels[-1] == str(most + 1) and len(labels) <= 128
 
 
 def test_what_is_not_there_is_missing_by_rules():
