@@ -126,6 +126,11 @@ def step_of(column: str) -> str:
     return f"{column} (step)"
 
 
+def beside_first(column: str) -> str:
+    """The name of the column that holds the cell of a row and of its unit's first row, two or more before."""
+    return f"{column} (first row)"
+
+
 def with_rows_before(
     codes: Mapping[str, NDArray[np.unsignedinteger]], domain: Domain, before: NDArray[np.integer]
 ) -> dict[str, NDArray[np.unsignedinteger]]:

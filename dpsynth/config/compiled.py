@@ -29,6 +29,9 @@ _PAIR = 2
 _LINKS = {"key", "parent", "order_by"}
 """Keys of a linked table by which its rows are found and put in order."""
 
+LONG_HISTORY = 8
+"""Rows of a person from which on her first row is asked about; docs/histories.md."""
+
 
 @dataclass(frozen=True, eq=False)
 class CompiledSpec:
@@ -117,6 +120,13 @@ class CompiledSpec:
         history = self.spec.privacy.history
         constant = () if history is None else history.constant
         return tuple(c.name for c in self.columns if history and {c.name, c.part_of}.isdisjoint(constant))
+
+    @property
+    def lasting(self) -> Clique:
+        """The linked columns that may fall, without the order: asked with the first row of long histories."""
+        history, most = self.spec.privacy.history, self.spec.privacy.protected.max_rows
+        kept = () if history is None else (history.order_by, *history.rising)
+        return tuple(c for c in self.linked if c not in kept and most >= LONG_HISTORY)
 
     @property
     def ranges_of_rows(self) -> tuple[int, ...]:

@@ -127,14 +127,16 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
         return twin
 
     @unheard()
-    def with_rows_before(self, steps: StepCells = NO_STEPS) -> Curator:
+    def with_rows_before(self, steps: StepCells = NO_STEPS, firsts: StepCells = NO_STEPS) -> Curator:
         """A curator of the same rows, each with the values of the row before it in its unit's order.
 
         A column "x (row before)" stands beside each column x, with one more place for a row that none comes
-        before; and for some columns "x (step)", the cell of both. Journal and budget are the same.
+        before; and for some columns "x (step)", the cell of both, or "x (first row)", the cell of the row and
+        its unit's first row, where that is two or more before. Journal and budget are the same.
 
         Args:
             steps: the cell of each value and the one before, by a public rule.
+            firsts: the cell of each value and that of the first row, by a public rule.
 
         Sensitivity: whatever stands in a row follows from the rows of its unit alone, so units still move the
         rows of nobody else, and a unit still has as many rows, of the same weights. The proof of each verb
@@ -146,7 +148,7 @@ class Curator(CountQuestions, DistanceQuestions, DomainQuestions):
         if self._compression is not None:
             raise ValueError("rows have others before them before they are grouped")
         twin = copy(self)
-        table = self._table.with_rows_before(steps)
+        table = self._table.with_rows_before(steps, firsts)
         twin._look_at(table, ExactCounts(table, Store()))
         return twin
 

@@ -38,6 +38,7 @@ from dpsynth.columns.domain import (
     Compression,
     Domain,
     StepCells,
+    beside_first,
     cells_of,
     row_before,
     step_of,
@@ -47,6 +48,7 @@ from dpsynth.columns.finished_table import RIGHT, Classifier
 from dpsynth.columns.parities import number_of_sets, parities
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, Room, blocks, looked_up, rows_of
+from dpsynth.curator.units import first_rows
 from dpsynth.work_shares import telling
 
 Counts = NDArray[np.int64]
@@ -201,7 +203,7 @@ class Engine(Protocol):
     def weighted(self, by: Weighting) -> Engine:
         """The same rows, each counted as often as ``Neighbours.weighted`` or ``surplus`` says."""
 
-    def with_rows_before(self, steps: StepCells) -> Engine:
+    def with_rows_before(self, steps: StepCells, firsts: StepCells) -> Engine:
         """The same rows, each with the codes of the row before it, and the cells of some steps."""
 
 
@@ -472,11 +474,12 @@ class PrivateTable:
             room=self.room,
         )
 
-    def with_rows_before(self, steps: StepCells) -> PrivateTable:
+    def with_rows_before(self, steps: StepCells, firsts: StepCells) -> PrivateTable:
         """The same rows, each with the codes of the row before it; of counts only.
 
         Args:
             steps: cells of columns ``step_of`` some columns; the last step of all has the last cell.
+            firsts: cells of columns ``beside_first`` some columns.
 
         Raises:
             ValueError: the rows of a unit have no order.
@@ -489,6 +492,11 @@ class PrivateTable:
             sizes[step_of(column)] = int(cells[-1, -1]) + 1
             narrow = cells.astype(np.min_scalar_type(cells[-1, -1]))
             codes[step_of(column)] = narrow[codes[column], codes[row_before(column)]]
+        far = first_rows(self.before, self.bound)
+        for column, cells in firsts.items():
+            sizes[beside_first(column)] = int(cells.max()) + 1
+            first = np.where(far < 0, self.domain.sizes[column], codes[column][far])
+            codes[beside_first(column)] = cells.astype(np.min_scalar_type(cells.max()))[codes[column], first]
         return replace(self, domain=Domain(sizes), codes=codes, texts={}, steps={}, summed=frozenset())
 
     def weighted(self, by: Weighting) -> PrivateTable:

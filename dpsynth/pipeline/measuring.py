@@ -40,6 +40,7 @@ from dpsynth.columns.measurement import (
 )
 from dpsynth.columns.rules import grids_of, refuse_unobeyed, told_apart
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums
+from dpsynth.config import CompiledSpec
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
@@ -154,24 +155,24 @@ class History:
     """Answers about rows that follow each other.
 
     Attributes:
-        links: each column with that of the row before, over groups, all values, or kinds of steps.
+        links: each column with that of the row before, or of a first row, over groups, values, or kinds.
         lengths: float64[contribution bound], the number of persons with 1, 2, ... rows.
         rows: the number of rows, by these too.
-        axes: the kinds of steps of a column, as JSON values.
+        axes: the parts and the kinds of steps of an answer, as JSON values.
     """
 
     links: tuple[Measurement, ...]
     lengths: NDArray[np.float64]
     rows: float
-    axes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    axes: Mapping[Clique, Mapping[str, object]] = field(default_factory=dict)
 
     @property
     def described(self) -> tuple[tuple[Measurement, Mapping[str, object]], ...]:
         """Each answer, with its axes where they are steps."""
-        return tuple((m, self.axes.get(m.clique[0], {})) for m in self.links)
+        return tuple((m, self.axes.get(m.clique, {})) for m in self.links)
 
 
-LINKS: Point[Callable[[Clique, Stage, Answers, Curator | WeighedDoor, Expansion], History]] = Point(
+LINKS: Point[Callable[[CompiledSpec, Stage, Answers, Curator | WeighedDoor, Expansion], History]] = Point(
     "links", "histories"
 )
 """Asks about some columns and the row before."""
@@ -539,7 +540,7 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     history = None
     if stage.plan.shares.history:
         ask = LINKS.needed("privacy.unit.history")
-        history = ask(inputs.compiled.linked, stage, answers, door or stage.curator, expansion)
+        history = ask(inputs.compiled, stage, answers, door or stage.curator, expansion)
     if door is not None:
         found = _by_weights(inputs, stage, answers, expansion, persons, door)
     else:

@@ -56,7 +56,7 @@ class RowsDoor(Door, Protocol):
 
     def weighted(self, by: Weighting = "weights") -> RowsDoor: ...
 
-    def with_rows_before(self, steps: StepCells = NO_STEPS) -> RowsDoor: ...
+    def with_rows_before(self, steps: StepCells = NO_STEPS, firsts: StepCells = NO_STEPS) -> RowsDoor: ...
 
     def grouped(self, compression: Compression) -> RowsDoor: ...
 
@@ -108,9 +108,9 @@ class WeighedDoor:
         """The door to the same rows over a compressed domain."""
         return replace(self, curator=self.curator.grouped(compression)) if compression.groups else self
 
-    def with_rows_before(self, steps: StepCells = NO_STEPS) -> WeighedDoor:
+    def with_rows_before(self, steps: StepCells = NO_STEPS, firsts: StepCells = NO_STEPS) -> WeighedDoor:
         """The door to the same rows, each with the values of the row before it."""
-        return replace(self, curator=self.curator.with_rows_before(steps))
+        return replace(self, curator=self.curator.with_rows_before(steps, firsts))
 
     @property
     def measure(self) -> Measure:

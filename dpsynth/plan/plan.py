@@ -510,7 +510,7 @@ def _way(
     searches = planned_searches(columns, allowance - rows, selection)
     cutoff, accept = spending.budget * shares.cutoff, compiled.spec.accept
     targets = () if accept is None else accept.targets
-    finer, linked = len(own.asked) - own.sums, len(compiled.linked)
+    finer, linked = len(own.asked) - own.sums, len(compiled.linked) + len(compiled.lasting)
     asked = Asked(searches, rows, own.sums, finer, len(exam), targets, total, cutoff, linked)
     steps = spending.steps(shares, outlined, domain, asked)
     priced = own.at(spending.budget * shares.statistics / max(len(own.asked), 1))

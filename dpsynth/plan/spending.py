@@ -333,7 +333,7 @@ class Asked:
         total_price: the price at which the number of rows was asked; None if this plan sets it.
         cutoff_price: the price of asking how many rows a given contribution bound cuts off; 0 if it isn't
             asked.
-        linked: the number of columns that are counted together with the row before.
+        linked: the number of columns counted together with the row before, and with the first row.
     """
 
     searches: tuple[PlannedSearch, ...] = ()

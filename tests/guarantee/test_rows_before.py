@@ -18,9 +18,9 @@ from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.domain import Compression, row_before, step_of
+from dpsynth.columns.domain import Compression, beside_first, row_before, step_of
 from dpsynth.curator import Curator, Terms, load_rows, loaded_rows
-from dpsynth.curator.units import rows_before, windows_kept
+from dpsynth.curator.units import first_rows, rows_before, windows_kept
 from tests.guarantee.small_tables import Notes, drawn_upon
 
 KEY = b"k" * 32
@@ -39,8 +39,11 @@ STEPS = {
     "year": np.array([[0, 1, 1, 2, 3]] * 2 + [[0, 1, 1, 2, 4], [1, 0, 2, 2, 4]]),
 }
 ASKED = [PAIR, (step_of("a"),), (step_of("year"),)]
+FIRSTS = {"a": np.array([[0, 1, 2], [3, 4, 5]])}
+LONG = [Neighbours("add_remove", "who", BOUND + 1), Neighbours("replace_one", "who", BOUND + 1)]
 CELLS = [*product((0, 1), (0, 2))]
 PERSONS = [p for n in range(BOUND + 2) for p in product(CELLS, repeat=n)]
+LONG_PERSONS = [p for n in range(BOUND + 3) for p in product(((0, 0), (1, 0), (1, 2)), repeat=n)]
 OTHERS = [(), (((0, 1),), ((1, 3), (1, 0), (0, 2)))]
 
 
@@ -69,14 +72,14 @@ def declared(event):
 once_loaded = cache(loaded)
 
 
-def farthest(monkeypatch, near, terms, weighted, asked=PAIR, load=once_loaded) -> float:
+def farthest(monkeypatch, near, terms, weighted, asked=PAIR, load=once_loaded, persons=PERSONS) -> float:
     """The most that a person moves the counts over what is charged for, in the metric of the noise."""
     power, worst = 2 if terms[1] == "gaussian" else 1, 0.0
     for others in OTHERS:
         exact, charged = [], set()
-        for person in PERSONS:
+        for person in persons:
             curator, notes = opened((*others, person), near, *terms, load)
-            door = (curator.weighted() if weighted else curator).with_rows_before(STEPS)
+            door = (curator.weighted() if weighted else curator).with_rows_before(STEPS, FIRSTS)
             exact += drawn_upon(monkeypatch, lambda d=door: d.marginals([asked], PRICE))
             charged.add(declared(notes.entries[0].event))
         (moved,) = charged
@@ -94,6 +97,17 @@ def test_no_neighbour_moves_rows_and_those_before_further_than_declared_and_some
     # Rows of one person differ in whether one comes before: only by weights one row moves a cell by all.
     least = 1 if weighted or terms[1] == "laplace" else 1 / 2
     assert least <= farthest(monkeypatch, near, terms, weighted, asked) <= 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("near", "terms"), [(n, t) for n in LONG for t in TERMS])
+def test_no_neighbour_moves_rows_beside_first_ones_further_than_declared_and_some_move_them_so_far(
+    monkeypatch, near, terms, weighted
+):
+    # The third row of a person is the first one that counts beside the first.
+    least = 1 if weighted or terms[1] == "laplace" else 1 / 2
+    asked = (beside_first("a"),)
+    assert least <= farthest(monkeypatch, near, terms, weighted, asked, persons=LONG_PERSONS) <= 1
 
 
 @pytest.mark.parametrize("asked", ASKED[:2])
@@ -121,6 +135,9 @@ def test_a_row_has_the_values_of_the_one_before_it_in_its_persons_order_and_none
     assert found == {(0, 4): 1, (1, 0): 1, (3, 1): 1, (2, 4): 2, (2, 2): 1}
     steps = curator.with_rows_before(STEPS)._counts.of((step_of("year"),)).tolist()
     assert steps == [2, 1, 0, 1, 2]
+    firsts = curator.with_rows_before(STEPS, FIRSTS)._counts.of((beside_first("a"),)).tolist()
+    # Of the person with three rows, the last one stands beside the first.
+    assert firsts == [0, 0, 3, 1, 0, 2]
     # Rows of equal places stay in the table's order.
     assert door._counts.of(PAIR)[0, 1] == 1
 
@@ -166,3 +183,15 @@ def test_a_curator_without_order_or_with_groups_has_no_rows_before():
     table = load_rows([batch], COLUMNS, near, KEY).bounded(BOUND, KEY)
     with pytest.raises(ValueError, match="have no order"):
         Curator(table, Terms(near, ZCDP, Fraction(1), "gaussian"), Notes()).with_rows_before()
+
+
+def test_first_rows_are_those_of_a_slow_search():
+    for order in permutations(range(5)):
+        persons = np.array([7, 9, 7, 7, 7], np.uint64)
+        found = first_rows(rows_before(persons, np.array(order)), 4)
+        for row in range(5):
+            earlier = sorted(
+                (order[i], i) for i in range(5) if persons[i] == persons[row] and order[i] < order[row]
+            )
+            assert found[row] == (earlier[0][1] if len(earlier) > 1 else -1)
+    assert first_rows(np.zeros(0, np.int64), 1).tolist() == []

@@ -122,7 +122,22 @@ def test_the_whole_budget_is_spent_and_each_column_was_asked_with_the_row_before
     asked = [json.loads(line)["question"] for line in lines if '"charge"' in line]
     linked = [q["columns"] for q in asked if "(row before)" in str(q.get("columns"))]
     assert linked == [[c, f"{c} (row before)"] for c in COLUMNS if c != "who"]
+    assert not [q for q in asked if "(first row)" in str(q.get("columns"))]
     assert 2.97 < release.guarantee.epsilon <= 3
+
+
+def test_where_persons_may_have_many_rows_columns_are_asked_with_the_first_one(tmp_path):
+    unit = {**HISTORY, "max_rows": 8, "history": {"order_by": "year", "rising": ["score"]}}
+    release = released(tmp_path, spec_of(tmp_path, privacy={"unit": unit}))
+    lines = (release.folder / "private" / "journal.jsonl").read_text().splitlines()
+    asked = [json.loads(line)["question"] for line in lines if '"charge"' in line]
+    firsts = [q["columns"] for q in asked if "(first row)" in str(q.get("columns"))]
+    assert firsts == [["group (first row)"], ["state (first row)"]]
+    bundle = dpsynth.open_bundle(release.folder / "public")
+    assert not bundle.verify().findings and bundle.sample(50, seed=1).equals(bundle.sample(50, seed=1))
+    answers = json.loads((release.folder / "public" / "history.json").read_text())
+    group = next(a for a in answers if a["columns"] == ["group", "group (first row)"])
+    assert group["parts"] == [0, 1, 2]
 
 
 def test_the_plan_has_a_step_for_it_and_other_configurations_stay_as_they_were(tmp_path):

@@ -346,7 +346,7 @@ class PartitionedTable:
         domain = compression.coarse(self.domain)
         return replace(self, domain=domain, compression=compression)
 
-    def with_rows_before(self, steps: StepCells) -> PartitionedTable:
+    def with_rows_before(self, steps: StepCells, firsts: StepCells) -> PartitionedTable:
         raise ValueError("the rows of a unit have no order here")
 
     def weighted(self, by: Weighting) -> PartitionedTable:

@@ -3,13 +3,14 @@
 A chain is a Markov random field over the columns of a row and those of the row before it. It rests on the
 answers that the model of single rows rests on, for both rows, and on each column together with that of the
 row before. Noise falls on all of these alike. Two rows of one unit depend on each other only through the rows
-between them, so what lasts for many rows, such as a trait that no column holds, fades in a chain.
+between them, and through the unit's levels of some columns (``levels``): what lasts for many rows otherwise,
+such as a trait that no column holds, fades in a chain.
 
 The column that rows are ordered by is drawn first for all rows of a unit, backwards from the number of rows
 that are still to come, so its values never fall. Then each row follows from the one before.
 
 A column of groups follows its groups in the row before, and its value there too: a leaf of the model has the
-likelihood of each value in the row before, given the groups of a row.
+likelihood of each value in the row before, at each level, given the groups of a row.
 
 Steps that a column never takes, as it never changes or never falls, are zeros of the model.
 
@@ -43,14 +44,15 @@ from dpsynth.model.sampling import sample
 from dpsynth.model.storage import Member, load, opened, require, save, save_arrays
 from dpsynth.model.triangulation import Triangulation
 from dpsynth.pipeline.measuring import Measured
-from dpsynth.wings.histories.links import Linked, StepKinds
+from dpsynth.wings.histories.levels import Levels, by_line, drawn_to, levelled, reached, stepped
+from dpsynth.wings.histories.links import FirstRows, Linked, StepKinds
 from dpsynth.wings.histories.sequences import UnitRows
 
 MODEL, STEPS = CHAIN_FILES
-FORMAT = "dpsynth chain 2"
-_KEYS = {"format", "order", "place", "most", "links", "values", "constant", "rising"}
+FORMAT = "dpsynth chain 3"
+_KEYS = {"format", "order", "place", "most", "links", "values", "levels", "constant", "rising"}
 _MOST = 10_000
-_MOST_CELLS = 1 << 15
+_MOST_CELLS = 1 << 17
 """Cells of the model of two rows, beyond which no more columns are held together."""
 _MOST_PLACES = 256
 """Values of the column that rows are ordered by, beyond which groups are drawn in order, and then values."""
@@ -61,7 +63,6 @@ _EXACT = 30.0
 _TOLERANCE, _LEAST_PATH = 0.03, 1e4
 _SCALE = 1000
 _SURE, _TOLD = 2.0, 3.5
-_PULLS, _PACE, _FEW = 60, 0.5, 1e-4
 _AT_ONCE = 1 << 15
 
 
@@ -79,6 +80,8 @@ class Chain:
             before, the last of which is no row; a way of several rows weighs as the product of its steps.
         values: for columns of values that stand in groups, float64[values + 1, values], the weight of each
             value within its group, given the value of the row before.
+        levels: for columns of which something lasts, float64[places, levels], the chance of each level of a
+            unit by the place of its first row.
         constant: columns with one value in all rows of a unit.
         rising: columns that never fall.
     """
@@ -90,6 +93,7 @@ class Chain:
     lengths: Array
     ways: Array
     values: Mapping[str, Array] = field(default_factory=dict)
+    levels: Mapping[str, Array] = field(default_factory=dict)
     constant: Clique = ()
     rising: Clique = ()
 
@@ -103,34 +107,40 @@ class Chain:
             "most": len(self.lengths),
             "links": dict(self.links),
             "values": list(self.values),
+            "levels": {column: shares.shape[1] for column, shares in self.levels.items()},
             "constant": list(self.constant),
             "rising": list(self.rising),
         }
         arrays = {"lengths": self.lengths, "ways": self.ways}
         values = {f"values_{i}": weights for i, weights in enumerate(self.values.values())}
-        save_arrays(folder / STEPS, header, {**arrays, **values})
+        levels = {f"levels_{i}": shares for i, shares in enumerate(self.levels.values())}
+        save_arrays(folder / STEPS, header, {**arrays, **values, **levels})
 
     def drawn(self, rows: int, rng: np.random.Generator) -> tuple[dict[str, Codes], Codes]:
         """Rows of new units: int64[rows] codes of the columns of a row, and the unit of each row, from 0.
 
         The rows of a unit stand together and in their order. The last unit has what is left of the rows.
         """
-        before = {*self.links.values(), *map(_value_before, self.values)}
+        before = {*self.links.values(), *map(_value_before, self._told)}
         own = [c for c in self.model.tree.domain.columns if c not in before]
         lengths = -np.sort(-self._lengths_of(rows, rng))
         numbers = permuted(len(lengths), rng)
         parts = [{c: np.zeros(0, np.int64) for c in ("", *own)}]
-        earlier = {c: np.full(len(lengths), self._places(c)) for c in (*self.links, *self.values, self.place)}
+        told = (*self.links, *self._told, self.place)
+        earlier = {c: np.full(len(lengths), self._places(c)) for c in told}
+        levels = {c: np.zeros(len(lengths), np.int64) for c in self._told}
         for turn in range(int(lengths.max(initial=0))):
             going = int((lengths > turn).sum())
             given = {link: earlier[c][:going] for c, link in self.links.items()}
-            given |= {_value_before(c): earlier[c][:going] for c in self.values}
+            given |= {_value_before(c): self._before(c, earlier[c][:going], levels[c]) for c in self._told}
             given[self.place] = self._next(earlier[self.place][:going], lengths[:going] - turn - 1, rng)
             found = self._sampled(given, going, rng)
             for column in self.values:
                 found[column] = self._value(column, found, earlier[column][:going], rng)
             for column in self.constant if turn else ():
                 found[column] = earlier[column][:going]
+            if not turn:
+                levels |= {c: _picked(own[found[c]], levels[c], rng) for c, own in self.levels.items()}
             earlier = found
             parts.append({c: earlier[c] for c in own} | {"": numbers[:going]})
         whole = {c: np.concatenate([part[c] for part in parts]) for c in parts[0]}
@@ -142,6 +152,15 @@ class Chain:
     def sequences(self, unit: NDArray[np.integer]) -> UnitRows:
         """The rows of units, by the unit of each row."""
         return UnitRows(unit.astype(np.int64, copy=False), self.order, self.constant, self.rising)
+
+    @property
+    def _told(self) -> tuple[str, ...]:
+        """The columns whose place in the row before, and level, is told to the model."""
+        return tuple(dict.fromkeys((*self.values, *self.levels)))
+
+    def _before(self, column: str, places: Codes, levels: Codes) -> Codes:
+        number = self.levels[column].shape[1] if column in self.levels else 1
+        return np.where(places == self._places(column), 0, levels[: len(places)]) + places * number
 
     def _sampled(self, given: Mapping[str, Codes], rows: int, rng: np.random.Generator) -> dict[str, Codes]:
         """Rows given those before them; a row that the model holds impossible is given its place alone."""
@@ -185,7 +204,7 @@ class Chain:
 
     def _next(self, before: Codes, still: Codes, rng: np.random.Generator) -> Codes:
         """The places in the order of some rows, given those of the rows before and the rows still to come."""
-        reach = _reached(self.ways, int(still.max(initial=0)))
+        reach = reached(self.ways, int(still.max(initial=0)))
         # At the end of the ways, a row stays where the one before was.
         stay = np.minimum(before, self.ways.shape[1] - 1)
         return _picked(self.ways[before] * (reach[still] + _LEAST), stay, rng)
@@ -199,65 +218,6 @@ def _picked(weights: Array, otherwise: Codes, rng: np.random.Generator) -> Codes
     return np.asarray(np.where(ends[:, -1] > 0, found, otherwise), np.int64)
 
 
-def _reached(ways: Array, most: int) -> Array:
-    """The weight of all ways of 0, 1, ... further rows from each place, up to a factor for each number."""
-    found = [np.ones(ways.shape[1])]
-    for _ in range(most):
-        further = ways[:-1] @ found[-1]
-        found.append(further / max(float(further.max()), _LEAST))
-    return np.array(found)
-
-
-def _by_line(weights: Array) -> Array:
-    """Each line as shares of its sum; a line of nothing stays that."""
-    sums = weights.sum(axis=-1, keepdims=True)
-    return np.asarray(np.divide(weights, sums, where=sums > 0, out=np.zeros(weights.shape)))
-
-
-def _stepped(ways: Array, lengths: Array, *, ahead: bool) -> Array:
-    """Expected rows of units by the place of the row before and their own, float64[places + 1, places].
-
-    Args:
-        ahead: whether a step looks at the rows still to come, as ways of several rows do.
-    """
-    found = np.zeros(ways.shape)
-    going = np.cumsum(lengths[::-1])[::-1]
-    if not ahead:
-        shares = _by_line(ways)
-        at = shares[-1]
-        found[-1] = going[0] * at
-        for units in going[1:]:
-            moved = units * at[:, None] * shares[:-1]
-            found[:-1] += moved
-            at = _by_line(moved.sum(axis=0))
-        return found
-    reach = _reached(ways, len(lengths) - 1)
-    for most, units in enumerate(lengths, 1):
-        at = _by_line(ways[-1] * reach[most - 1])
-        found[-1] += units * at
-        for still in range(most - 2, -1, -1):
-            moved = units * at[:, None] * _by_line(ways[:-1] * reach[still])
-            found[:-1] += moved
-            at = moved.sum(axis=0) / units
-    return found
-
-
-def _drawn_to(counts: Array, wanted: Array, lengths: Array, *, ahead: bool) -> Array:
-    """The ways of a column, of which units of all lengths have as many rows in each place as is wanted.
-
-    Args:
-        counts: float64[places + 1, places], by the place of the row before.
-        wanted: float64[places], the rows in each place.
-    """
-    plain, pull = _by_line(counts), np.ones(len(wanted))
-    for _ in range(_PULLS):
-        held = _stepped(plain * pull, lengths, ahead=ahead).sum(axis=0)
-        # A place that hardly any way leads to would grow, for its few rows, until it outweighs all others.
-        pull = pull * ((_by_line(wanted) + _FEW) / (_by_line(held) + _FEW)) ** _PACE
-        pull = np.clip(pull / max(float(pull.max()), _LEAST), _LEAST, 1.0)
-    return plain * pull
-
-
 def chain_of(
     compiled: CompiledSpec,
     measured: Measured,
@@ -269,8 +229,10 @@ def chain_of(
     assert isinstance(history, Linked) and given is not None
     together = denoised_answers(measured.fitted_to, measured.posteriors)
     constant = tuple(c for c in measured.spread.domain.columns if c not in compiled.linked)
-    steps = Steps(given.order_by, constant, given.rising, ruled, history.steps)
-    return chained(measured.spread, rows, together, history.links, steps, history.lengths, _MOST_CELLS)
+    weighted = measured.weights is not None
+    steps = Steps(given.order_by, constant, given.rising, ruled, history.steps, history.firsts, weighted)
+    links = [m for m in history.links if m.clique[1] == row_before(m.clique[0])]
+    return chained(measured.spread, rows, together, links, steps, history.lengths, _MOST_CELLS)
 
 
 @dataclass(frozen=True)
@@ -283,6 +245,8 @@ class Steps:
         rising: columns that never fall.
         ruled: cells of several columns that rules close, over groups.
         kinds: of columns whose steps were counted by kinds.
+        firsts: of columns that were counted together with the first row of a unit.
+        weighted: whether rows of a unit count 1 together in all of these.
     """
 
     order: str
@@ -290,6 +254,8 @@ class Steps:
     rising: Clique = ()
     ruled: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
     kinds: Mapping[str, StepKinds] = field(default_factory=dict)
+    firsts: Mapping[str, FirstRows] = field(default_factory=dict)
+    weighted: bool = False
 
     @property
     def kept(self) -> Clique:
@@ -352,25 +318,16 @@ def chained(
         if m.clique[0] == order and order not in names:
             zeros[m.clique] |= _stays(m, held[order][1])
     counts: list[Observation] = [_counts((c,), singles[c], _EXACT) for c in own.columns]
-    ways, ends, by_value = dict[str, Array](), dict[str, Array](), dict[str, Array]()
+    links, ends = _Links(expansion, rows, steps, units, zeros, by_values), dict[str, Array]()
     for c in steps.constant:
         ends[c] = np.append(singles[c] * (1 - first), singles[c].sum() * first)
         pair = np.column_stack([np.diag(singles[c] * (1 - first)), singles[c] * first])
         counts.append(_counts((c, row_before(c)), pair, _EXACT))
-    for (c, link), (likely, variance) in known.items():
-        of_groups = likely
-        if c in names and len(likely) == expansion.domain.sizes[c]:
-            closed = steps.closed(c, *held[c]) if c in held else np.zeros(likely.shape, np.bool_)
-            of_values, walked = np.where(closed, 0.0, _with_a_little(likely)), c == order and by_values
-            by_value[c] = _drawn_to(of_values.T, rows.marginal((c,)), units, ahead=walked)
-            moved = _stepped(by_value[c], units, ahead=True).T if walked else of_values
-            of_groups = _in_groups(moved, groups[c])
-        of_groups = np.where(zeros.get((c, link), False), 0.0, _with_a_little(of_groups))
-        ways[c] = _drawn_to(of_groups.T, singles[c], units, ahead=c == order)
-        found = _stepped(ways[c], units, ahead=c == order)
-        found *= rows.total / max(float(found.sum()), _LEAST)
-        ends[c] = found.sum(axis=1)
-        counts.append(_counts((c, link), found.T, sqrt(variance)))
+    taken = {c: links.of(c, likely) for (c, _), (likely, _) in known.items()}
+    for clique, (_, variance) in known.items():
+        found = taken[clique[0]].counts * (rows.total / max(float(taken[clique[0]].counts.sum()), _LEAST))
+        ends[clique[0]] = found.sum(axis=1)
+        counts.append(_counts(clique, found.T, sqrt(variance)))
     ruled = [
         (clique, np.where(closed, 0.0, rows.marginal(tuple(names.get(c, c) for c in clique))), _EXACT)
         for clique, closed in steps.ruled.items()
@@ -393,13 +350,18 @@ def chained(
     options, total = FitOptions(tolerance=_TOLERANCE, least_path=_LEAST_PATH), rows.total * _SCALE
     fitted = estimate(domain, counts, options, total=total, zeros=zeros).model.scaled_to(rows.total)
     whole = replace(expansion, domain=Domain({**domain.sizes, **expansion.domain.sizes}))
-    place = order if order in by_value and by_values else names.get(order, order)
-    walk = by_value.pop(order) if place in by_value else ways[order]
-    leaves = {c: (names[c], _told(own, rows.marginal((c,)), groups[c])) for c, own in by_value.items()}
+    values = {c: link.values for c, link in taken.items() if link.values is not None}
+    place = order if order in values and by_values else names.get(order, order)
+    walk = values.pop(order) if place in values else taken[order].ways
+    told = {
+        c if c in values else names.get(c, c): link.told
+        for c, link in taken.items()
+        if link.told is not None and c != place
+    }
+    leaves = {c: (names.get(c, c), _told(at, groups[c] if c in values else None)) for c, at in told.items()}
     # Groups are spread over their values by numbers of rows.
     model = _with_leaves(whole.model(fitted), leaves)
     walk = np.where(model.marginal((place,)) > 0, walk, 0.0)
-    values = {c: _within(own, groups[c]) for c, own in by_value.items()}
     return Chain(
         model,
         {names.get(c, c): row_before(c) for c in own.columns},
@@ -407,7 +369,8 @@ def chained(
         place,
         units,
         walk,
-        values,
+        {c: _within(own, groups[c]) for c, own in values.items()},
+        {c: at.shares for c, at in told.items() if at.shares.shape[1] > 1},
         tuple(steps.constant),
         tuple(steps.rising),
     )
@@ -418,6 +381,82 @@ def _stays(answer: Observation, values: int) -> NDArray[np.bool_]:
     found, at = np.zeros(answer.values.shape, np.bool_), np.arange(values)
     found[at, at] = answer.values[at, at].sum() <= _TOLD * sqrt(answer.variance * values)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Link:
+    """The steps of a column over its groups.
+
+    Attributes:
+        ways: float64[places + 1, places], the weight of each place after each place of the row before.
+        counts: float64[places + 1, places], expected rows.
+        told: the steps from the value of the row before, at each level.
+        values: as ``ways``, over values, of a column whose values stand in groups.
+    """
+
+    ways: Array
+    counts: Array
+    told: Levels | None = None
+    values: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Links:
+    """The rows that there are, and the steps that were counted, by which the steps of each column are set.
+
+    Attributes:
+        by_values: whether the values of the order are drawn, and not its groups.
+    """
+
+    expansion: Expansion
+    rows: MarkovRandomField
+    steps: Steps
+    units: Array
+    zeros: Mapping[Clique, NDArray[np.bool_]]
+    by_values: bool
+
+    def of(self, column: str, likely: Array) -> _Link:
+        """The steps of a column by estimates, [places, places + 1], over groups or values."""
+        groups, sizes = self.expansion.compression.groups.get(column), self.expansion.domain.sizes
+        if groups is None or len(likely) < len(groups):
+            likely, wanted = self._open(column, likely), self.rows.marginal((self._name(column),))
+            codes = np.arange(len(likely)) if groups is None else np.unique(groups, return_index=True)[1]
+            levels = self._levels(column, likely, wanted, codes)
+            return self._plain(column, likely) if levels is None else self._at(levels)
+        held = sizes[column], self.expansion.values.get(column, sizes[column])
+        closed = self.steps.closed(column, *held) if column in self.steps.kept else False
+        likely, wanted = np.where(closed, 0.0, _with_a_little(likely)), self.rows.marginal((column,))
+        levels = self._levels(column, likely, wanted, np.arange(len(groups)))
+        if levels is not None:
+            return replace(self._at(levels, groups), values=levels.counts)
+        walked = column == self.steps.order and self.by_values
+        ways = drawn_to(likely.T, wanted, self.units, ahead=walked)
+        moved = stepped(ways, self.units, ahead=True).T if walked else likely
+        plain = self._plain(column, self._open(column, _in_groups(moved, groups)))
+        return replace(plain, told=Levels.alone(ways, wanted), values=ways)
+
+    def _name(self, column: str) -> str:
+        return self.expansion.names.get(column, column)
+
+    def _open(self, column: str, likely: Array) -> Array:
+        closed = self.zeros.get((column, row_before(column)), False)
+        return np.where(closed, 0.0, _with_a_little(likely))
+
+    def _levels(self, column: str, likely: Array, wanted: Array, codes: NDArray[np.integer]) -> Levels | None:
+        if column not in self.steps.firsts:
+            return None
+        firsts = self.steps.firsts[column]
+        counted = FirstRows(firsts.part[codes], firsts.answer)
+        return levelled(likely.T, wanted, counted, self.units, self.steps.weighted)
+
+    def _at(self, levels: Levels, groups: NDArray[np.integer] | None = None) -> _Link:
+        counts = levels.counts if groups is None else _in_groups(levels.counts.T, groups).T
+        return _Link(counts, counts, levels)
+
+    def _plain(self, column: str, likely: Array) -> _Link:
+        wanted, ahead = self.rows.marginal((self._name(column),)), column == self.steps.order
+        ways = drawn_to(likely.T, wanted, self.units, ahead=ahead)
+        return _Link(ways, stepped(ways, self.units, ahead=ahead))
 
 
 def _counts(clique: Clique, counts: Array, deviation: float) -> Observation:
@@ -504,22 +543,27 @@ def _within(counts: Array, groups: NDArray[np.integer]) -> Array:
     return np.asarray(np.divide(counts, whole[:, groups], where=whole[:, groups] > 0, out=even + 0 * counts))
 
 
-def _told(counts: Array, rows: Array, groups: NDArray[np.integer]) -> Array:
-    """The likelihood of each value in the row before, given the group of a row, float64[groups, values + 2].
+def _told(levels: Levels, of_values: NDArray[np.integer] | None) -> Array:
+    """The likelihood of each value in the row before, at each level, given the group of a row.
 
     It is that of the value beside that of its group, up to a factor of each value. The last place but one is
     no row, and the last has what is left to 1.
 
     Args:
-        counts: float64[values + 1, values], the weight of each value after each value.
-        rows: float64[values], the rows of each value.
+        of_values: the group of each value; None if each is one.
+
+    Returns:
+        float64[groups, values * levels + 2]
     """
-    number, shares = int(groups.max()) + 1, _by_line(counts)
-    whose, by_value = np.append(groups, number), np.zeros((len(shares), number))
-    np.add.at(by_value.T, groups, shares.T)
+    groups = np.arange(levels.ways.shape[2]) if of_values is None else of_values
+    number, whose = int(groups.max()) + 1, np.append(groups, int(groups.max()) + 1)
+    by_value = np.zeros((*levels.ways.shape[:2], number))
+    np.add.at(by_value.transpose(2, 0, 1), groups, levels.ways.transpose(2, 0, 1))
+    rows = np.column_stack([levels.before + _LEAST, np.ones(len(levels.before))])
     by_group = np.zeros((number + 1, number))
-    np.add.at(by_group, whose, by_value * np.append(rows + _LEAST, 1.0)[:, None])
-    ratio = (by_value + _SOME) / (_by_line(by_group)[whose] + _SOME)
+    np.add.at(by_group, whose, (by_value * rows[:, :, None]).sum(axis=0))
+    ratio = (by_value + _SOME) / (by_line(by_group)[whose] + _SOME)
+    ratio = np.vstack([ratio[:, :-1].swapaxes(0, 1).reshape(-1, number), ratio[0, -1:]])
     likely = ratio.T / float(ratio.sum(axis=0).max())
     return np.column_stack([likely, np.maximum(1.0 - likely.sum(axis=1), 0.0)])
 
@@ -590,12 +634,18 @@ def load_chain(folder: Path) -> Chain:
         )
         require(sound and known, "its links are not of columns")
         require(isinstance(most, int) and 0 < most <= _MOST, "its units have no number of rows")
-        told = isinstance(values, list) and all(
-            isinstance(v, str) and v in sizes and sizes.get(_value_before(v)) == sizes[v] + 2 for v in values
+        lasting = found["levels"]
+        told = isinstance(values, list) and isinstance(lasting, dict) and all(map(sizes.__contains__, values))
+        require(told, "its values are not of columns")
+        told = all(
+            c in sizes and isinstance(n, int) and sizes.get(_value_before(c)) == sizes[c] * n + 2
+            for c, n in (dict.fromkeys(values, 1) | lasting).items()
         )
         require(told, "its values are not of columns")
         shapes = [(most,), *((sizes[c] + 1, sizes[c]) for c in (place, *values))]
+        shapes += [(sizes[c], n) for c, n in lasting.items()]
         named = ["lengths", "ways", *(f"values_{i}" for i in range(len(values)))]
+        named += [f"levels_{i}" for i in range(len(lasting))]
         members = [Member(name, shape, "<f8") for name, shape in zip(named, shapes, strict=True)]
         lengths, ways, *weights = (np.asarray(own, np.float64) for own in content.arrays(members))
     for own in (lengths, ways, *weights):
@@ -607,5 +657,6 @@ def load_chain(folder: Path) -> Chain:
         all(isinstance(own, list) for own in steady) and all(c in sizes for c in named),
         "its columns that never change or fall are not of its model",
     )
-    drawn = dict(zip(values, weights, strict=True))
-    return Chain(model, links, found["order"], place, lengths, ways, drawn, *map(tuple, steady))
+    drawn = dict(zip(values, weights, strict=False))
+    levels = dict(zip(lasting, weights[len(values) :], strict=True))
+    return Chain(model, links, found["order"], place, lengths, ways, drawn, levels, *map(tuple, steady))

@@ -3,7 +3,8 @@
 A column of few values, for the noise, is counted together with its value in the row before, and one of more
 values by groups. Most rows of a column of numbers are nearer to the row before than groups are wide, so its
 steps are counted instead: the near ones by their distance, the far ones by the group that they lead to, each
-for some parts of the values that they come from.
+for some parts of the values that they come from. Columns of long histories are counted together with the
+first row of their unit too, over parts of their values.
 
 Invariant: which question is asked follows from public facts and noisy answers.
 """
@@ -19,8 +20,9 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.domain import Clique, Compression, row_before, step_of
-from dpsynth.columns.measurement import Observation, UnitsByRows, pooled_counts
+from dpsynth.columns.domain import Compression, beside_first, row_before, step_of
+from dpsynth.columns.measurement import Measurement, Observation, UnitsByRows, pooled_counts
+from dpsynth.config import CompiledSpec
 from dpsynth.model import Expansion
 from dpsynth.model.denoising import denoised, outside, smoothed
 from dpsynth.model.factor import Array
@@ -34,6 +36,9 @@ _NEAR = (0.125, 0.25, 0.5, 1.0)
 """The farthest of each kind of near steps, in widths of a usual group."""
 _PARTS, _KINDS = 3, 16
 """Parts of the values that steps come from, at least; kinds of steps, about, for which more parts are had."""
+_OF_FIRSTS = Fraction(1, 8)
+"""The part of the price for rows beside their unit's first row."""
+_EVEN = 0.05
 _SURE = 2.0
 _OUT_OF = 20
 """Releases of which noise alone makes units of a number of rows in one."""
@@ -144,35 +149,90 @@ class StepKinds:
 
 
 @dataclass(frozen=True, eq=False)
+class FirstRows:
+    """Counts of rows by their part of a column's values and that of their unit's first row.
+
+    Attributes:
+        part: int64[codes], the part of each code.
+        answer: over [parts, parts + 1]; the last column is for rows that are no further than one row from the
+            first.
+    """
+
+    part: NDArray[np.integer]
+    answer: Measurement
+
+
+@dataclass(frozen=True, eq=False)
 class Linked(History):
     """Answers about rows that follow each other, with the columns that steps were counted of."""
 
     steps: Mapping[str, StepKinds] = field(default_factory=dict)
+    firsts: Mapping[str, FirstRows] = field(default_factory=dict)
 
 
-def ask(columns: Clique, stage: Stage, answers: Answers, door: RowsDoor, expansion: Expansion) -> Linked:
-    """Each of some columns together with that of the row before, over values, by steps, or over groups."""
-    price = stage.plan.budget * stage.plan.shares.history
+def parts_of(groups: NDArray[np.integer], numbers: int, rows: Array, most: int) -> NDArray[np.int64]:
+    """The part of each code: groups of numbers in runs of about as many rows, each other group by itself.
+
+    Args:
+        groups: int64[codes], the group of each code.
+        numbers: number of the first codes that are numbers in order; the others have groups of their own.
+        rows: float64[codes], estimates of the rows of each.
+        most: number of parts of numbers, at most.
+    """
+    held = np.bincount(groups[:numbers], np.maximum(rows[:numbers], _LEAST), int(groups.max()) + 1)
+    middle = (np.cumsum(held) - held / 2) / max(float(held.sum()), _LEAST)
+    run = np.minimum((middle * most).astype(np.int64), most - 1)
+    part = np.where(np.arange(len(groups)) < numbers, run[groups], most + groups)
+    return np.unique(part, return_inverse=True)[1].reshape(-1)
+
+
+def ask(
+    compiled: CompiledSpec, stage: Stage, answers: Answers, door: RowsDoor, expansion: Expansion
+) -> Linked:
+    """Each column that changes together with that of the row before: over values, by steps, or over groups.
+
+    Those that may fall are asked together with the first row of the unit too, by parts of their values.
+    """
+    columns, lasting = compiled.linked, compiled.lasting
+    whole = stage.plan.budget * stage.plan.shares.history
+    of_firsts = whole * (_OF_FIRSTS if lasting else 0)
+    price = whole - of_firsts
     most = answers.rows / (_STEADY * door.cell_error(price / len(columns)))
     domain, groups = expansion.domain, expansion.compression.groups
     coarse = Compression({c: own for c, own in groups.items() if domain.sizes[c] > most})
-    counts = pooled_counts(expansion.singles)
+    counts = {c: _rows(*own) for (c, *more), own in pooled_counts(expansion.singles).items() if not more}
     steps = {
-        c: StepKinds.of(own, expansion.numbers[c], _rows(*counts[c,]), max(_PARTS, int(most) // _KINDS))
+        c: StepKinds.of(own, expansion.numbers[c], counts[c], max(_PARTS, int(most) // _KINDS))
         for c, own in coarse.groups.items()
-        if c in columns and expansion.numbers.get(c) and (c,) in counts
+        if c in columns and expansion.numbers.get(c) and c in counts
     }
+    parts: dict[str, NDArray[np.int64]] = {}
+    for c in lasting:
+        many = max(2, int((_EVEN * answers.rows / door.cell_error(of_firsts / len(lasting))) ** (2 / 3)))
+        own, numbers = coarse.groups.get(c, np.arange(domain.sizes[c])), expansion.numbers.get(c, 0)
+        parts[c] = parts_of(own, numbers, counts.get(c, np.ones(domain.sizes[c])), many)
     sizes = coarse.coarse(domain).sizes
-    linked = door.with_rows_before({c: of.cells for c, of in steps.items()}).grouped(coarse.with_rows_before)
+    beside = {c: part[:, None] * (part.max() + 2) + np.r_[part, part.max() + 1] for c, part in parts.items()}
+    twin = door.with_rows_before({c: of.cells for c, of in steps.items()}, beside)
+    linked = twin.grouped(coarse.with_rows_before)
     pairs = [(step_of(c),) if c in steps else (c, row_before(c)) for c in columns]
     found = answered(linked.marginals(pairs, price, [Fraction(sizes[c]) for c in columns]))
-    links = (
+    links = [
         replace(m, clique=(c, row_before(c)), values=m.values.reshape(steps[c].shape)) if c in steps else m
         for c, m in zip(columns, found, strict=True)
-    )
+    ]
+    firsts: dict[str, FirstRows] = {}
+    far = linked.marginals([(beside_first(c),) for c in lasting], of_firsts) if lasting else []
+    for c, m in zip(lasting, answered(far), strict=True):
+        shape = int(parts[c].max()) + 1, -1
+        firsts[c] = FirstRows(
+            parts[c], replace(m, clique=(c, beside_first(c)), values=m.values.reshape(shape))
+        )
+    axes = {links[columns.index(c)].clique: of.described for c, of in steps.items()}
+    axes |= {of.answer.clique: {"parts": of.part.tolist()} for of in firsts.values()}
     assert answers.units is not None
     lengths, rows = by_rows(answers.units, stage.plan.neighbours.max_rows, Kept.of(answers.own))
-    return Linked(tuple(links), lengths, rows, {c: of.described for c, of in steps.items()}, steps)
+    return Linked((*links, *(of.answer for of in firsts.values())), lengths, rows, axes, steps, firsts)
 
 
 def _rows(counts: Array, variance: float) -> Array:

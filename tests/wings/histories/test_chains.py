@@ -6,7 +6,7 @@ import pytest
 from dpsynth.columns.domain import Compression, Domain, row_before
 from dpsynth.columns.measurement import Measurement
 from dpsynth.model import Expansion, MarkovRandomField, estimate, junction_tree
-from dpsynth.wings.histories import chains
+from dpsynth.wings.histories import chains, levels
 from dpsynth.wings.histories.chains import Chain, Steps, chained
 
 ORDER = Steps("year")
@@ -130,8 +130,8 @@ def test_a_place_of_few_rows_that_hardly_any_way_leads_to_moves_no_other_place(s
     counts += 1e-3 * up
     counts[-2, -1] = 1e-3
     wanted = np.r_[4, 6, 9, 11, 13, 11, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0.06, 0, 0.1, 0, 0.3]
-    ways = chains._drawn_to(counts, wanted, lengths, ahead=True)
-    held = chains._stepped(ways, lengths, ahead=True).sum(axis=0)
+    ways = levels.drawn_to(counts, wanted, lengths, ahead=True)
+    held = levels.stepped(ways, lengths, ahead=True).sum(axis=0)
     assert np.abs(held / held.sum() - wanted / wanted.sum()).sum() / 2 < 0.1
 
 
