@@ -147,6 +147,14 @@ def with_rows_before(
     return found
 
 
+def first_rows(before: NDArray[np.integer], max_rows: int) -> NDArray[np.integer]:
+    """The place of each row's person's first row, if two or more before, int64[rows]; else -1."""
+    found = np.where(before < 0, np.arange(len(before)), before)
+    for _ in range(max_rows.bit_length()):
+        found = found[found]
+    return np.where((before < 0) | (before[before] < 0), -1, found)
+
+
 FEWEST_GROUPS = 10.0
 """Groups of a column of numbers or dates, at least, if all of its rows are in rare values. A pair of ten
 groups each shows a relation that the noise of a thousand cells would hide."""

@@ -40,6 +40,7 @@ from dpsynth.columns.domain import (
     StepCells,
     beside_first,
     cells_of,
+    first_rows,
     row_before,
     step_of,
     with_rows_before,
@@ -48,7 +49,6 @@ from dpsynth.columns.finished_table import RIGHT, Classifier
 from dpsynth.columns.parities import number_of_sets, parities
 from dpsynth.columns.sums import Centring, Pieces
 from dpsynth.curator.rows.coded_columns import ALL_IN_MEMORY, Room, blocks, looked_up, rows_of
-from dpsynth.curator.units import first_rows
 from dpsynth.work_shares import telling
 
 Counts = NDArray[np.int64]

@@ -221,14 +221,6 @@ def rows_before(persons: Person, order: NDArray[np.integer]) -> NDArray[np.int64
     return found
 
 
-def first_rows(before: NDArray[np.int64], max_rows: int) -> NDArray[np.int64]:
-    """The place of each row's person's first row, if two or more before, int64[rows]; else -1. Private."""
-    found = np.where(before < 0, np.arange(len(before)), before)
-    for _ in range(max_rows.bit_length()):
-        found = found[found]
-    return np.where((before < 0) | (before[before] < 0), -1, found)
-
-
 def _firsts(ranked: Person) -> NDArray[np.intp]:
     return np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.zeros(0, np.intp)
 

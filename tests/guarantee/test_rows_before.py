@@ -18,9 +18,9 @@ from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.category import BooleanCodec, CategoryCodec
 from dpsynth.columns.column import Column
-from dpsynth.columns.domain import Compression, beside_first, row_before, step_of
+from dpsynth.columns.domain import Compression, beside_first, first_rows, row_before, step_of
 from dpsynth.curator import Curator, Terms, load_rows, loaded_rows
-from dpsynth.curator.units import first_rows, rows_before, windows_kept
+from dpsynth.curator.units import rows_before, windows_kept
 from tests.guarantee.small_tables import Notes, drawn_upon
 
 KEY = b"k" * 32
