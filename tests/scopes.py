@@ -64,7 +64,7 @@ def occurrences(root: Path, where: str, piece: str) -> list[tuple[Path, int]]:
         starts = [0, *accumulate(map(len, lines))]
         around = [
             (starts[first - 1], starts[last])
-            for name, first, last in scopes(ast.parse(text))
+            for name, first, last in _scopes_in(text)
             if is_named(where, module, name)
         ]
         for start, end in around:
@@ -72,6 +72,11 @@ def occurrences(root: Path, where: str, piece: str) -> list[tuple[Path, int]]:
                 (path, start + match.start()) for match in re.finditer(re.escape(piece), text[start:end])
             }
     return sorted(found)
+
+
+@cache
+def _scopes_in(text: str) -> tuple[tuple[str, int, int], ...]:
+    return tuple(scopes(ast.parse(text)))
 
 
 @cache
