@@ -114,7 +114,8 @@ def guessed(values: np.ndarray, noise: str, score: str, scale: float) -> Finishe
 
 @pytest.mark.parametrize(
     ("noise", "confidence", "score", "scale"),
-    thinned(["gaussian", "laplace"], [0.95, 0.7], SCORES, [0.4, 4.0, 40.0]),
+    # The first case is always tried: there limits by half of the noise of a mean would be seen.
+    thinned(["gaussian", "laplace"], [0.95, 0.7], [*reversed(SCORES)], [4.0, 0.4, 40.0]),
 )
 def test_a_false_word_on_a_classifier_is_as_rare_as_is_said(noise, confidence, score, scale):
     rng, runs = np.random.default_rng(6), 700
@@ -129,7 +130,8 @@ def test_a_false_word_on_a_classifier_is_as_rare_as_is_said(noise, confidence, s
         said["not met"] += outcome(facts, at_least=true - 1e-6, **asked) == "not met"
     allowed = (1 - confidence) * runs
     for word, times in said.items():
-        assert times < allowed + 4 * sqrt(allowed), (word, times)
+        # Seeded draws are those of this file, whatever the product does.
+        assert times < allowed + 3 * sqrt(allowed), (word, times)
         # The mean over values has limits for each besides, so it is surer than it has to be.
         if scale == {"accuracy": 40.0, "balanced_accuracy": 4.0}[score]:
             least = 0.6 if score == "accuracy" else 0.3

@@ -73,7 +73,7 @@ def test_a_sound_config_is_not_contradicted_and_most_of_its_budget_is_seen(terms
 def test_a_release_for_several_audiences_is_audited_to_its_end() -> None:
     audiences = {"public": {"epsilon": 0.5}, "partners": {"epsilon": 2}}
     config = {**config_of({}, audiences=audiences), "privacy": GAUSSIAN}
-    found = audit(from_mapping(config), FEW)
+    found = audit(from_mapping(config), Extent(rows=60, neighbours=4, releases=0))
     assert found.faults == ()
     assert found.claim.epsilon == 2
     assert found.replayed.dearest > 0.5
@@ -108,7 +108,7 @@ def test_an_attacker_shows_part_of_a_large_epsilon(attacked: Audit) -> None:
 def test_a_forgotten_person_factor_is_caught(monkeypatch) -> None:
     monkeypatch.setattr(Neighbours, "l1", 1)
     monkeypatch.setattr(Neighbours, "l2_squared", 1)
-    found = audit(spec_of({**GAUSSIAN, **PERSON}), Extent(rows=60, neighbours=24, releases=0))
+    found = audit(spec_of({**GAUSSIAN, **PERSON}), Extent(rows=60, neighbours=6, releases=0))
     assert any("sensitivity" in fault for fault in found.faults)
 
 
