@@ -100,16 +100,7 @@ def neighbours(kind: Kind) -> tuple[Cells, Cells]:
     return kind.rows(PLAIN, kind.hard), kind.rows(PLAIN + len(kind.hard), [])
 
 
-QUICK = (
-    "csv",
-    "utf-16",
-    "parquet-dictionary",
-    "arrow-views-in-dictionary",
-    "objects",
-    "xlsx",
-    "sqlite",
-    "duckdb",
-)
+QUICK = ("csv", "parquet-dictionary", "objects", "xlsx", "sqlite", "duckdb")
 
 
 @pytest.mark.parametrize(
