@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import pi, prod, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ STEP = 4.0
 """Price of a step, in variances; 2 would be unbiased if the place of the step were given."""
 
 NOBODY = 2.0
-"""Least sum of a significant step, in standard deviations of its noise."""
+"""Standard deviations of its noise up to which the sum of a step tells of no rows."""
 
 
 def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
@@ -80,18 +81,31 @@ def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
     return found
 
 
-def outside(smooth: Array, variance: float, least: float = NOBODY) -> NDArray[np.bool_]:
-    """Values before the first or after the last significant step of a smoothed column, bool[values].
+def outside(smooth: Array, variance: float, out_of: float = 20.0) -> NDArray[np.bool_]:
+    """Values that nobody is told to have at the ends of a smoothed column, bool[values].
 
-    A step is significant if its sum is more than ``least`` standard deviations above zero. Beyond, noise cut
-    off at zero would give rows to values that nobody has. Without a significant step all values are outside.
+    Noise cut off at zero would give rows to values that nobody has, and far ones move means the most. A step
+    surely has rows if its sum is further above zero than noise alone takes any step of the column, but for
+    one column in ``out_of``. Inside are all steps from the first to the last such one, and beyond them one
+    step after another whose sum is more than two standard deviations above zero. Without a step that surely
+    has rows, inside are all from the first to the last one above these deviations.
     """
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(smooth)) + 1, [len(smooth)]])
-    lengths = np.repeat(np.diff(starts), np.diff(starts))
-    stands = np.flatnonzero(smooth * np.sqrt(lengths / variance) > least)
-    found = np.ones(len(smooth), dtype=np.bool_)
-    if stands.size:
-        found[stands[0] : stands[-1] + 1] = False
+    starts = np.flatnonzero(np.diff(smooth, prepend=np.nan))
+    ends = np.append(starts[1:], len(smooth))[: starts.size]
+    told = smooth[starts] * np.sqrt((ends - starts) / variance)
+    found, some = np.ones(len(smooth), dtype=np.bool_), np.flatnonzero(told > NOBODY)
+    if not some.size:
+        return found
+    sure = np.flatnonzero(told > NormalDist().inv_cdf(1 - 1 / (out_of * len(smooth))))
+    first, last = (sure if sure.size else some)[[0, -1]]
+    while sure.size and first > 0 and told[first - 1] > NOBODY:
+        first -= 1
+    while sure.size and last + 1 < told.size and told[last + 1] > NOBODY:
+        last += 1
+    found[starts[first] : ends[last]] = False
+    # The ends hold all that lies beyond them.
+    for end in (0, -1):
+        found[end] &= ends[0 if end == 0 else -1] - starts[end] > 1 or told[end] <= NOBODY
     return found
 
 

@@ -116,8 +116,14 @@ def test_ten_thousand_values_and_counts_of_millions_are_cut_where_they_change():
 
 
 def test_values_are_outside_from_where_no_step_stands_out_to_either_end():
-    smooth = np.array([1.0, 1.0, 90.0, 0.0, 0.0, -3.0, 25.0, 2.0, 2.0, 2.0, 2.0])
-    assert outside(smooth, 100.0).tolist() == [True, True, *[False] * 5, *[True] * 4]
+    smooth = np.array([1.0, 1.0, 90.0, 0.0, 0.0, -3.0, 45.0, 25.0, 2.0, 25.0, 2.0])
+    assert outside(smooth, 100.0).tolist() == [True, True, *[False] * 6, *[True] * 3]
+    # Beyond a gap more is needed; where nothing is sure all that stands out counts.
+    assert outside(smooth[::-1], 100.0).tolist() == [*[True] * 3, *[False] * 6, True, True]
+    assert outside(np.array([25.0, 0.0, 25.0, 0.0]), 100.0).tolist() == [False, False, False, True]
+    # An end holds all that lies beyond it, so it needs no more than other values next to it.
+    assert outside(np.array([90.0, 0.0, 0.0, 21.0]), 100.0).tolist() == [False, True, True, False]
+    assert outside(np.zeros(0), 100.0).tolist() == []
     # Four values of 11 together are more than noise of 10 each makes of none, one alone is not.
     assert not outside(np.full(4, 11.0), 100.0).any()
     assert outside(np.array([11.0]), 100.0).all()
@@ -128,3 +134,16 @@ def test_noise_where_nobody_is_seldom_stands_out():
     rng = np.random.default_rng(1)
     empty = [outside(smoothed(rng.normal(scale=30, size=40), 900.0), 900.0).mean() for _ in range(200)]
     assert np.mean(empty) > 0.85
+
+
+def test_noise_beyond_all_rows_seldom_gives_them_to_far_values_and_tails_keep_theirs():
+    """In 55 of 100 columns it would, were two standard deviations enough anywhere."""
+    rng, head = np.random.default_rng(2), np.array([600.0, 800, 400, 150, 50])
+    far = [
+        outside(smoothed(np.r_[head, np.zeros(60)] + rng.normal(0, 10, 65), 100.0), 100.0)[8:].all()
+        for _ in range(200)
+    ]
+    assert np.mean(far) > 0.8
+    tail = 5_000 * np.exp(-np.arange(100) / 15) / 15
+    kept = [tail[~outside(smoothed(tail + rng.normal(0, 10, 100), 100.0), 100.0)].sum() for _ in range(50)]
+    assert np.mean(kept) > 0.97 * tail.sum()

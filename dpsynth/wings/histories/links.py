@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,8 @@ _OF_FIRSTS = Fraction(1, 8)
 """The part of the price for rows beside their unit's first row."""
 _EVEN = 0.05
 _SURE = 2.0
-_OUT_OF = 20
-"""Releases of which noise alone makes units of a number of rows in one."""
+_RELEASES = 1000.0
+"""Releases of which noise alone makes units of a number of rows, far beyond all others, in one."""
 _LEAST = 1e-6
 
 
@@ -257,7 +257,7 @@ def by_rows(units: UnitsByRows, most: int, counted: Kept) -> tuple[Array, float]
         own[-1] += beyond.sum()
         variances[-1] *= 1 + beyond.size
     smooth, each = smoothed(own, units.variance), np.arange(1.0, most + 1)
-    there = ~outside(smooth, units.variance, sqrt(2 * log(_OUT_OF * most)))
+    there = ~outside(smooth, units.variance, _RELEASES)
     rows, variance = float(own[there] @ each[there]), float(variances[there] @ each[there] ** 2)
     both = variance + counted.error**2
     if not there.any() or counted.rows - rows > _SURE * sqrt(both):
