@@ -23,6 +23,7 @@ from dpsynth.pipeline.steps import Step
 from dpsynth.wings.owner.starter.examples import write_example
 from tests.event_log import log_of
 from tests.release.place import people
+from tests.seeded_noise import seed_noise
 from tests.thinned import some
 
 T = TypeVar("T")
@@ -192,7 +193,9 @@ def test_a_large_share_that_is_cut_off_is_told_wherever_rows_are_counted(tmp_pat
     assert release.query("count").to_json()["too_low"] == said
 
 
-def test_a_small_share_is_told_with_its_limits_and_not_in_the_verdict(tmp_path) -> None:
+def test_a_small_share_is_told_with_its_limits_and_not_in_the_verdict(tmp_path, monkeypatch) -> None:
+    # Limits hold in 95 of 100 releases; in one of the others the share is told as half.
+    seed_noise(monkeypatch, 1)
     release = dpsynth.release(log_of(tmp_path, "few"), outputs=tmp_path / "out")
     manifest = manifest_of(release)
     found = manifest["contribution_bounding"]
