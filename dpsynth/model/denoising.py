@@ -103,9 +103,9 @@ def outside(smooth: Array, variance: float, out_of: float = 20.0) -> NDArray[np.
     while sure.size and last + 1 < told.size and told[last + 1] > NOBODY:
         last += 1
     found[starts[first] : ends[last]] = False
-    # The ends hold all that lies beyond them.
-    for end in (0, -1):
-        found[end] &= ends[0 if end == 0 else -1] - starts[end] > 1 or told[end] <= NOBODY
+    # The two ends hold all that lies beyond them.
+    for end, alone in ((0, ends[0] == 1), (-1, starts[-1] == len(smooth) - 1)):
+        found[end] &= not alone or told[end] <= NOBODY
     return found
 
 

@@ -24,12 +24,19 @@ from dpsynth.model.raking import raked_counts
 from dpsynth.wings.histories.links import FirstRows
 
 _POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Powers of the factor that are tried."""
 _TURNS, _PACE, _FEW, _LEAST = 60, 0.5, 1e-4, 1e-9
+"""Turns of a fit, the power of a turn's correction, and shares below which places and ways count as these."""
 _LEAST_RATIO = 0.02
+"""Least of how usual a part is at a level, over how usual it is on the whole."""
 _EDGE = 2.5
+"""Eigenvalues that are told from noise, in deviations times the root of their number; the edge is at 2."""
 _SURE = 4.0
+"""Squared deviations of noise by which a level must explain an answer better than none does."""
 _LEAST_ROWS = 3
+"""Largest number of rows of a unit below which no row is two or more after the first."""
 _ROUNDS = 20
+"""Rounds of raking."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +87,7 @@ def stepped(ways: Array, lengths: Array, *, ahead: bool) -> Array:
     """Expected rows of units by the place of the row before and their own, float64[places + 1, places].
 
     Args:
-        ahead: whether a step looks at the rows still to come, as ways of several rows do.
+        ahead: True if a step looks at the rows still to come, as ways of several rows do.
     """
     found = np.zeros(ways.shape)
     going = np.cumsum(lengths[::-1])[::-1]
@@ -158,7 +165,7 @@ def levelled(counts: Array, wanted: Array, firsts: FirstRows, units: Array, weig
         wanted: float64[places], the rows in each place.
         firsts: rows by their part and that of their unit's first row, with the part of each place.
         units: float64[most rows], the number of units with 1, 2, ... rows.
-        weighted: whether rows of a unit count 1 together in ``counts`` and ``answer``.
+        weighted: True if rows of a unit count 1 together in ``counts`` and in the answer of ``firsts``.
     """
     if len(units) < _LEAST_ROWS:
         return None
