@@ -81,6 +81,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print names and what each breaks")
     args = parser.parse_args()
     faults = [fault for fault in FAULTS if any(args.only in name for name in (fault.name, *fault.tests))]
+    if not faults:
+        parser.error(f"no fault, and no test of one, has {args.only!r} in its name")
     if args.list:
         for fault in faults:
             print(f"{fault.name}: {fault.breaks}")
