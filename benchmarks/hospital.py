@@ -1,4 +1,4 @@
-"""What linked tables make of a hospital that is made up: mappings, sums of child rows, and windows of them.
+"""A hospital that is made up, as linked tables make it: mappings, sums of child rows, and windows of them.
 
     python benchmarks/hospital.py [mappings] [figures] [windows] [--epsilon 0.5 1] [--runs 3] [--patients N]
 

@@ -98,9 +98,9 @@ def outside(smooth: Array, variance: float, out_of: float = 20.0) -> NDArray[np.
         return found
     sure = np.flatnonzero(told > NormalDist().inv_cdf(1 - 1 / (out_of * len(smooth))))
     first, last = (sure if sure.size else some)[[0, -1]]
-    while sure.size and first > 0 and told[first - 1] > NOBODY:
+    while first > 0 and told[first - 1] > NOBODY:
         first -= 1
-    while sure.size and last + 1 < told.size and told[last + 1] > NOBODY:
+    while last + 1 < told.size and told[last + 1] > NOBODY:
         last += 1
     found[starts[first] : ends[last]] = False
     # The two ends hold all that lies beyond them.

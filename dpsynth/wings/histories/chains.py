@@ -246,7 +246,7 @@ class Steps:
         ruled: cells of several columns that rules close, over groups.
         kinds: of columns whose steps were counted by kinds.
         firsts: of columns that were counted together with the first row of a unit.
-        weighted: whether rows of a unit count 1 together in all of these.
+        weighted: True if rows of a unit count 1 together in all of these.
     """
 
     order: str
@@ -405,7 +405,7 @@ class _Links:
     """The rows that there are, and the steps that were counted, by which the steps of each column are set.
 
     Attributes:
-        by_values: whether the values of the order are drawn, and not its groups.
+        by_values: True if the values of the order are drawn, and not its groups.
     """
 
     expansion: Expansion

@@ -70,10 +70,10 @@ class Shape:
         derived: columns computed from child rows: the child table, the kind, a condition, and for all kinds
             but count and any the column of the child.
         once: conditions that at most one of the rows of one parent's row meets.
-        distinct: whether the rows of one parent's row differ in ``order``.
+        distinct: True if the rows of one parent's row differ in ``order``.
         across: constraints that name columns of rows above.
         ties: constraints that give each value of a column one of another, in all rows.
-        window: whether a run of private rows was used where there were more than ``most``, not the first.
+        window: True if a run of private rows was used where there were more than ``most``, not the first.
     """
 
     name: str

@@ -360,7 +360,7 @@ def checked_links(spec: Spec, frames: MemoryTable | None) -> tuple[WideTable, Fi
 
 
 def _about_links(table: WideTable) -> Findings:
-    """What of the tables isn't used, and columns that might be derived."""
+    """Rows of the tables that aren't used, and columns that might be derived."""
     yield from _unused(table)
     if table.held is not None:
         yield from _figures(table.tables, root_of(table.tables), table.held)

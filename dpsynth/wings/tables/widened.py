@@ -359,7 +359,7 @@ def _widen(
 
 
 def _below_named(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
-    """What the rules of a table may name: its columns, the numbers of child rows, and their columns."""
+    """The names that rules of a table may use: its columns, the numbers of child rows, and their columns."""
     found = [*tables[name].columns]
     for child in children_of(tables, name):
         found.append(child)

@@ -21,21 +21,10 @@ from .conftest import street
 def test_a_child_has_the_columns_of_its_own_parents(linked: Path) -> None:
     bundle = dpsynth.open_bundle(linked)
     homes, persons, trips, cars = bundle.tables.values()
+    of_homes = ["region", "rent", "minors", "has_adult", "cars_age", "newest"]
     whole = bundle.join("trips")
     assert len(whole) == len(trips)
-    assert list(whole) == [
-        "house",
-        "number",
-        "mode",
-        "age",
-        "sex",
-        "region",
-        "rent",
-        "minors",
-        "has_adult",
-        "cars_age",
-        "newest",
-    ]
+    assert list(whole) == ["house", "number", "mode", "age", "sex", *of_homes]
     ages = {(p.house, p.number): p.age for p in persons.itertuples()}
     rents = dict(zip(homes.house, homes.rent.fillna(-1), strict=True))
     assert [ages[key] for key in zip(whole.house, whole.number, strict=True)] == list(whole.age)
@@ -43,17 +32,7 @@ def test_a_child_has_the_columns_of_its_own_parents(linked: Path) -> None:
     assert list(bundle.join("trips", "persons")) == ["house", "number", "mode", "age", "sex"]
     assert bundle.join("trips", "trips").equals(trips)
     # The key of the parent has another name here, and no column takes the place of another.
-    assert list(bundle.join("cars")) == [
-        "home",
-        "age",
-        "born in",
-        "region",
-        "rent",
-        "minors",
-        "has_adult",
-        "cars_age",
-        "newest",
-    ]
+    assert list(bundle.join("cars")) == ["home", "age", "born in", *of_homes]
     assert len(bundle.join("cars")) == len(cars)
 
 
