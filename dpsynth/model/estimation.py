@@ -281,6 +281,10 @@ _AGAIN = 32.0
 """The largest t at which the path starts if a clique is new since the starting point."""
 
 
+_MOST_TILTS, _NEAR, _SAME = 200, 300.0, 1e-3
+"""Newton steps, largest t and tolerance of the centre's fit to single columns under zeros."""
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A fitted model, and how well the fit converged.
@@ -343,7 +347,7 @@ def estimate(
         total: number of rows if it is known; otherwise it is estimated from the full marginals (1 without
             any).
         prior_rows: strength of the shrinkage towards independent columns, as a number of additional rows that
-            show them.
+            show them; under ``zeros`` they are as independent as these allow.
         zeros: structural zeros, which get probability zero in every marginal.
         start: an earlier fit. The multipliers of cliques that were measured then too are the starting point.
 
@@ -356,10 +360,15 @@ def estimate(
     found = targets(measurements, rank)
     rows = estimated_total(measurements) if total is None else total
     centre = one_way_logarithms(domain, found, rows) if prior_rows > 0 else {}
+    shut: dict[Clique, Array] = {}
     for clique, closed in zeros.items():
         order = BeliefPropagation.order(domain, clique)
         excluded = np.where(sum_to(closed.astype(np.float64), clique, order) > 0, -inf, 0.0)
-        centre[order] = centre.get(order, 0.0) + excluded
+        shut[order] = shut.get(order, 0.0) + excluded
+    if centre and shut:
+        centre |= _tilted_to(domain, centre, shut, rows)
+    for clique, excluded in shut.items():
+        centre[clique] = centre.get(clique, 0.0) + excluded
     end = rows / prior_rows if prior_rows > 0 else inf
     first = min(_FIRST, end)
     new = start is None or any(t.clique not in start.multipliers for t in found)
@@ -377,6 +386,31 @@ def estimate(
     kept = dict(zip((t.clique for t in found), likelihood.split(search.multipliers), strict=True))
     model = MarkovRandomField(tree, beliefs, rows)
     return Fit(model, search.loss, search.taken, search.path, total, prior_rows, zeros, kept)
+
+
+def _tilted_to(
+    domain: Domain, wanted: Mapping[Clique, Array], shut: Mapping[Clique, Array], rows: float
+) -> dict[Clique, Array]:
+    """Log-potentials of the columns in zeros, for which these leave each column its own distribution.
+
+    Zeros would leave others of independent columns. Where a rule has the cells of several columns missing
+    together, and a third of each is, a product has all of them missing far too rarely.
+
+    Args:
+        wanted: log-probabilities of each column's values, by its name alone.
+        shut: -inf for cells that are zeros, by clique in the order of ``BeliefPropagation.order``.
+    """
+    columns: list[Clique] = [(c,) for c in domain.columns if any(c in clique for clique in shut)]
+    own = {c: rows * np.exp(wanted[c]) for c in columns}
+    start = {c: wanted[c] for c in columns}
+    start |= {clique: start.get(clique, 0.0) + excluded for clique, excluded in shut.items()}
+    single = [Target(c, counts, counts) for c, counts in own.items()]
+    likelihood = Likelihood(junction_tree(domain, shut), single, start, rows, "float64")
+    search = DualPath(likelihood, _MOST_TILTS, lambda _: None)
+    search.start_at_centre(_FIRST)
+    search.solve(_NEAR, _SAME)
+    tilts = likelihood.split(search.path * search.multipliers)
+    return {c: wanted[c] - tilt for c, tilt in zip(columns, tilts, strict=True)}
 
 
 def _initial_multipliers(likelihood: Likelihood, start: Fit, path: float) -> Array:
