@@ -302,9 +302,7 @@ def fitted(sketch: Sketch) -> Sketch:
     """A sketch in which refused values have become gaps, with notes of the reasons."""
     name = sketch.name
     if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
-        return replace(sketch, declared=None).noted(
-            f"Left out: a name must have 1 to {_LONGEST_NAME} printable characters."
-        )
+        return _left_out(sketch, f"a name must have 1 to {_LONGEST_NAME} printable characters.")
     if sketch.declared is None:
         return sketch
     declared, notes = dict(sketch.declared), list(sketch.notes)
@@ -321,8 +319,13 @@ def fitted(sketch: Sketch) -> Sketch:
             notes.append(f"Not taken over: {key} {words}.")
     done = replace(sketch, declared=declared, notes=tuple(notes), guessed=sketch.guessed & declared.keys())
     if not done.gaps and _domain_size(declared) < 2:
-        return replace(done, declared=None).noted("Left out: it has one possible value only.")
+        return _left_out(done, "it has one possible value only.")
     return done
+
+
+def _left_out(sketch: Sketch, why: str) -> Sketch:
+    """A column that is not declared, so that nothing of it is to be reviewed."""
+    return replace(sketch, declared=None, guessed=frozenset()).noted(f"Left out: {why}")
 
 
 def _problem(declared: Declared) -> tuple[str | None, str] | None:

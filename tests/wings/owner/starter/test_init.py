@@ -12,7 +12,7 @@ from dpsynth.wings.owner.assess.value_guesses import FEWEST_UNITS
 from dpsynth.wings.owner.starter import FORMATS, Draft, draft_of
 from dpsynth.wings.owner.starter.sketch import DESCRIBED, LOOKED
 from tests.wings.owner.starter import described
-from tests.wings.owner.starter.reviewing import taken_over, to_review
+from tests.wings.owner.starter.reviewing import taken_over, to_review, without_list
 
 CANARY = "K4N4RY"
 
@@ -50,6 +50,15 @@ def test_neither_plan_nor_run_takes_a_starter_before_its_list_is_empty(dpsynth, 
     assert to_review(text) == ["privacy", "columns.age", "columns.city", "columns.name"]
     (tmp_path / "looked.yaml").write_text(text[: text.index("review:")])
     assert "3 columns of dataset visits" in dpsynth("plan", "looked.yaml").out
+
+
+def test_a_constant_column_is_left_out_of_all_lists(dpsynth, tmp_path):
+    (tmp_path / "visits.csv").write_text("age,ward\n" + "".join(f"{20 + i % 60},0\n" for i in range(90)))
+    dpsynth("init", "visits.csv", "--look")
+    text = (tmp_path / "visits.yaml").read_text()
+    assert list(taken_over(text)) == ["age"] and to_review(text) == ["privacy", "columns.age"]
+    (tmp_path / "visits.yaml").write_text(without_list(text))
+    assert "columns of dataset visits" in dpsynth("plan", "visits.yaml").out
 
 
 def test_a_look_says_what_it_means_and_guesses_are_for_the_owners_eyes(dpsynth, tmp_path):
