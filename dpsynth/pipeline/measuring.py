@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.bundle.publication import TierAnswers
 from dpsynth.columns.column import domain_of
-from dpsynth.columns.domain import Clique, Domain
+from dpsynth.columns.domain import Clique, Compression, Domain
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import (
     CombinedCounts,
@@ -556,7 +556,7 @@ def _by_rows(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansio
     door = stage.curator.grouped(compression) if compression.groups else stage.curator
     problem, believed = with_public_relations(door, problem, independent, public)
     strategy = inputs.strategy if stage.plan.outlined.cliques else Independent()
-    selection = strategy.select(door, problem)
+    selection = _columns_apart(strategy.select(door, problem), compression)
     measured = selection.held
     held = [m.clique for m in (*measured, *answers.public_joint)]
     earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], capacity)
@@ -564,6 +564,19 @@ def _by_rows(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansio
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
     selection = replace(selection, earlier=discounted(earlier, measured), public=cliques)
     return Measured.of(answers, expansion, selection)
+
+
+def _columns_apart(selection: Selection, compression: Compression) -> Selection:
+    """The selection with its answers about one column alone, over values, among ``singles``."""
+    answers = list(zip(selection.cliques, selection.answers, strict=True))
+    kept = [(c, m) for c, m in answers if len(c) > 1 or c[0] in compression.groups]
+    alone = (m for c, m in answers if m is not None and len(c) == 1 and c[0] not in compression.groups)
+    return replace(
+        selection,
+        cliques=tuple(c for c, _ in kept),
+        answers=tuple(m for _, m in kept),
+        singles=(*selection.singles, *alone),
+    )
 
 
 def _by_weights(

@@ -8,6 +8,7 @@ import pytest
 import dpsynth
 from dpsynth.bundle.recipient import open_bundle
 from tests.bundle.recipient.conftest import COLUMNS, released
+from tests.seeded_noise import seed_noise
 
 BY_PERSON = {"unit": {"column": "id", "max_rows": 2}}
 CODES = {"type": "integer", "min": 0, "max": 89}
@@ -86,6 +87,16 @@ def test_a_bundle_is_good_answers_questions_and_gives_rows(tmp_path, kind):
     assert len(more) == 300 and set(more["sex"]) == {"F"}
     if kind.endswith("ties"):
         assert (bundle.sample(300, seed=1).groupby("city")["smoker"].nunique() == 1).all()
+
+
+def test_a_column_that_a_strategy_measures_like_a_clique_counts_in_the_verdict(tmp_path, monkeypatch):
+    seed_noise(monkeypatch, 1)
+    privacy = {"epsilon": 1.0, "delta": 1e-6, "on_empty": "go", **BY_PERSON}
+    bundle = open_bundle(released(tmp_path, {"privacy": privacy, "structure": {"method": "aim"}}).folder)
+    measured = [answer.clique for answer in bundle.answers.singles]
+    assert len(set(measured)) < len(measured)
+    found = bundle.verify()
+    assert found.good, found.findings
 
 
 @pytest.mark.slow
