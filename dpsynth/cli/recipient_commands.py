@@ -159,7 +159,8 @@ def sample(
     given: Annotated[
         list[str] | None,
         typer.Option(
-            help="What each row must have: sex=F, or a condition such as 'age >= 65'. May be repeated."
+            help="What each row must have: sex=F, or a condition such as 'age >= 65'; of linked tables, "
+            "'count(persons.age < 18) >= 2'. May be repeated."
         ),
     ] = None,
     out: Annotated[
@@ -173,16 +174,18 @@ def sample(
 ) -> None:
     """Draw more synthetic rows from a bundle, refined like the released ones; it costs no privacy."""
     from dpsynth.bundle.recipient.more_rows import more_rows, print_rows, write_rows
+    from dpsynth.pipeline.steps import showing
 
     opened = opened_bundle(bundle)
-    tables = more_rows(opened, rows, given, seed)
+    whole = opened.facts.tables is not None and out is not None and not out.suffix
+    tables = None if whole else more_rows(opened, rows, given, seed)
     if opened.facts.terms:
         print(f"Terms of use: {spelt_out(opened.facts.terms)}", file=sys.stderr)
-    if opened.facts.tables is not None and out is not None and not out.suffix:
-        drawn = opened.sample_tables(rows, given=given, seed=seed, out=out)
+    if tables is None:
+        with showing("Sample"):
+            drawn = opened.sample_tables(rows, given=given, seed=seed, out=out)
         print(f"{', '.join(f'{len(own):,} rows of {name}' for name, own in drawn.items())} in {out}.")
-        return
-    if out is None:
+    elif out is None:
         print_rows(tables, opened.rows.layout)
-        return
-    print(f"{write_rows(tables, opened.rows.layout, out):,} rows in {out}.")
+    else:
+        print(f"{write_rows(tables, opened.rows.layout, out):,} rows in {out}.")

@@ -13,13 +13,14 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import reduce
 from math import ceil
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -83,6 +84,8 @@ def write_rows(tables: Iterable[pa.Table], layout: Layout, path: Path) -> int:
 Given = str | Sequence[str] | Mapping[str, object] | None
 """Requirements of rows: conditions such as ``sex=F`` or ``age >= 65``, or values by column."""
 
+Part = TypeVar("Part")
+
 _LARGEST = 1 << 36
 """Largest number of rows of a sample."""
 
@@ -106,7 +109,7 @@ class Wish:
 
 
 def more_rows(
-    bundle: OpenedBundle, number: int, given: Given = None, seed: int | None = None, chunk: int = PIECE
+    bundle: OpenedBundle, number: int, given: Given | Wish = None, seed: int | None = None, chunk: int = PIECE
 ) -> Iterator[pa.Table]:
     """Rows in pieces of at most ``chunk``, typed as the synthetic table.
 
@@ -115,18 +118,18 @@ def more_rows(
     """
     if not 0 <= number <= _LARGEST:
         raise DpsynthError(f"The number of rows must be from 0 to {_LARGEST:,}, not {number:,}.")
-    source = bundle.rows
-    wish = wish_of(given, bundle)
-    allowed = _allowed(wish, source, bundle)
-    try:
-        conditional = source.given(allowed)
-    except ZeroProbability:
-        raise _nobody() from None
+    wish = given if isinstance(given, Wish) else wish_of(given, bundle)
+    source = source_given(wish, bundle)
     if not number:
-        return iter([source.table(0, np.random.default_rng(0))])
-    if not allowed:
+        return iter([bundle.rows.table(0, np.random.default_rng(0))])
+    if source is bundle.rows:
         return source.tables(number, seed, chunk)
-    return _kept(conditional, wish, number, seed, chunk)
+
+    def having(table: pa.Table, most: int) -> tuple[pa.Table, int]:
+        rows = having_rows(wish, source.layout, table)[:most]
+        return (table if rows.size == table.num_rows else table.take(pa.array(rows))), rows.size
+
+    return (table for table in kept(source, number, seed, chunk, having) if table.num_rows)
 
 
 def _nobody() -> DpsynthError:
@@ -135,27 +138,38 @@ def _nobody() -> DpsynthError:
     )
 
 
-def _kept(source: RowSource, wish: Wish, number: int, seed: int | None, chunk: int) -> Iterator[pa.Table]:
-    rng = np.random.default_rng(seed)
-    drawn = kept = 0
-    while kept < number:
-        if drawn > _MOST_TIMES * number + _SOME:
-            raise _nobody()
-        left = number - kept
+def kept(
+    source: RowSource,
+    number: int,
+    seed: int | None,
+    chunk: int,
+    part: Callable[[pa.Table, int], tuple[Part, int]],
+) -> Iterator[Part]:
+    """Parts of pieces of rows, until they have ``number`` rows; DpsynthError if very many rows are too few.
+
+    ``part`` takes a piece and the most rows to keep of it, and returns these with their number.
+    """
+    rng, most = np.random.default_rng(seed), _MOST_TIMES * number + _SOME
+    drawn = done = 0
+    while done < number:
+        if drawn > most:
+            some = f"{done:,} of {drawn:,} rows that were drawn have what is given: ask for at most {done:,}."
+            none = f"None of {drawn:,} rows that were drawn has what is given. Give less."
+            raise DpsynthError(some if done else none)
+        left = number - done
         # Rows are drawn for those that will be left out, as far as is known by now.
-        wanted = left if not drawn else ceil(1.05 * left * drawn / max(kept, 1)) + 10
-        wanted = min(wanted, _MOST_TIMES * number + _SOME)
+        wanted = left if not drawn else min(ceil(1.05 * left * drawn / max(done, 1)) + 10, most + 1 - drawn)
         for table in source.tables(wanted, int(rng.integers(1 << 62)), chunk, before=drawn):
             drawn += table.num_rows
-            having = np.flatnonzero(_having(wish, source.layout, table))[: number - kept]
-            kept += having.size
-            if having.size:
-                yield table if having.size == table.num_rows else table.take(pa.array(having))
-            if kept == number:
+            found, rows = part(table, number - done)
+            done += rows
+            yield found
+            if done == number:
                 return
 
 
-def _having(wish: Wish, layout: Layout, table: pa.Table) -> NDArray[np.bool_]:
+def having_rows(wish: Wish, layout: Layout, table: pa.Table) -> NDArray[np.int64]:
+    """The rows of a table that have what is wished for, by number."""
     texts = layout.texts(table)
     found = np.ones(table.num_rows, dtype=np.bool_)
     columns = layout.modelled
@@ -169,7 +183,7 @@ def _having(wish: Wish, layout: Layout, table: pa.Table) -> NDArray[np.bool_]:
             for part in layout.parts
         }
         found &= true_rows(wish.formula, layout, operands, table.num_rows)
-    return found
+    return np.flatnonzero(found)
 
 
 def _array(table: pa.Table, name: str) -> pa.Array:
@@ -183,9 +197,9 @@ def _present(table: pa.Table, texts: Mapping[str, pa.StringArray], name: str) ->
     return pc.if_else(_array(table, name).is_valid(), texts[name], pa.scalar(None, pa.string()))
 
 
-def _allowed(wish: Wish, source: RowSource, bundle: OpenedBundle) -> dict[str, NDArray[np.bool_]]:
-    """The codes that a row with what is wished for may have, for the columns that it restricts."""
-    found = dict(wish.codes)
+def source_given(wish: Wish, bundle: OpenedBundle) -> RowSource:
+    """The bundle's source of rows that may have what is wished for; DpsynthError if no row can."""
+    found, source = dict(wish.codes), bundle.rows
     condition = condition_of(wish.formula, source.layout)
     masks = [*condition.masks.items()]
     for factor in condition.factors:
@@ -196,7 +210,10 @@ def _allowed(wish: Wish, source: RowSource, bundle: OpenedBundle) -> dict[str, N
         found[column] = found.get(column, np.True_) & mask
     if any(not mask.any() for mask in found.values()):
         raise _nobody()
-    return found
+    try:
+        return source.given(found)
+    except ZeroProbability:
+        raise _nobody() from None
 
 
 def wish_of(given: Given, bundle: OpenedBundle) -> Wish:
@@ -260,7 +277,7 @@ def _formula(text: str, layout: Layout) -> Expression:
             raise _no_column(name, layout) from None
         raise QuestionRefused(
             f"What is given, '{text}', {error}. Write a value, such as sex=F, or a condition, such as "
-            "age >= 65."
+            "age >= 65. One in words of linked tables is for tables: name a new folder with --out."
         ) from None
     return checked_condition(found, layout)
 

@@ -36,7 +36,7 @@ from dpsynth.wings.tables.keys import (
     root_of,
     slot,
 )
-from dpsynth.wings.tables.splitting import SEED, Shape, Split, split
+from dpsynth.wings.tables.splitting import Shape, Split, split
 
 FOLDER, FILE, METADATA = "tables", "tables.json", "tables/metadata.json"
 
@@ -193,17 +193,14 @@ def database_of(spec: Spec, layout: Layout, table: SyntheticTable, exam: Exam | 
     """The tables of a release, from its synthetic rows."""
     tables: Mapping[str, LinkedTable] = spec.tables  # type: ignore[assignment]
     shape = Shape.of(tables, root_of(tables))
-    made = database(spec.release, shape, layout, table.table, spec.publish.formats)
+    made = database(spec.release, split(table.table, shape, layout), spec.publish.formats)
     return replace(made, errors=tuple(_errors(shape, exam)))
 
 
-def database(
-    release: str, shape: Shape, layout: Layout, wide: pa.Table, formats: tuple[str, ...], seed: int = SEED
-) -> Database:
-    """The tables that typed wide rows stand for."""
-    found = split(wide, shape, layout, seed)
-    texts = found.tables(pa.table(dict(layout.texts(wide))), texts=True)
-    return Database(release, shape, found.tables(wide), texts, formats, layout)
+def database(release: str, found: Split, formats: tuple[str, ...]) -> Database:
+    """The tables that typed wide rows were split into, as they are written."""
+    texts = found.tables(pa.table(dict(found.layout.texts(found.wide))), texts=True)
+    return Database(release, found.shape, found.tables(found.wide), texts, formats, found.layout)
 
 
 def opened_tables(bundle: OpenedBundle) -> dict[str, pa.Table]:
@@ -263,7 +260,8 @@ def checked_tables(bundle: OpenedBundle) -> tuple[list[str], list[tuple[str, str
 
 def _differing(bundle: OpenedBundle, shape: Shape) -> Iterator[tuple[str, str]]:
     """Files that are not what the synthetic table makes."""
-    made = database(bundle.facts.release, shape, bundle.layout, wide_rows(bundle), formats_of(bundle))
+    found = split(wide_rows(bundle), shape, bundle.layout)
+    made = database(bundle.facts.release, found, formats_of(bundle))
     with TemporaryDirectory() as folder:
         for file in made.write(Path(folder)):
             path = bundle.folder / file

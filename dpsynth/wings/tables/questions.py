@@ -14,8 +14,11 @@ Invariant: post-processing. What is counted in synthetic rows has no interval, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from functools import cached_property, partial, reduce
 from math import prod
 
@@ -25,6 +28,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.bundle.recipient import query
+from dpsynth.bundle.recipient.more_rows import wish_of
 from dpsynth.bundle.recipient.opened import OpenedBundle
 from dpsynth.bundle.recipient.query import Answer, Question, QuestionRefused
 from dpsynth.columns.category import CategoryCodec
@@ -55,6 +59,7 @@ from dpsynth.wings.tables.splitting import Split, aggregated, met, split
 
 _AGGREGATES = ("count", "any", "min", "max", "mean", "sum")
 _MEASURES = {"": ("count", "share"), ".": ("sum", "mean", "median", "quantile")}
+_PAIR = re.compile(r"([^=<>!'\"(]+)=(?!=)(.*)", re.DOTALL)
 _ADVICE = (
     "A question about tables has the form: share(households) where count(persons.age < 18) >= 2, or "
     "mean(persons.age) by households.region. Measures are count(table), share(table), sum(table.column), "
@@ -62,7 +67,7 @@ _ADVICE = (
 )
 
 
-class _NotBeside(Exception):
+class NotBeside(Exception):
     """The wide table's columns don't answer the question."""
 
 
@@ -83,7 +88,7 @@ class _Together(ModelCells):
         return sum(part.reach(weights, place) for part in self.parts)
 
 
-class _Asked:
+class Asked:
     """A question about the rows of a table of a bundle.
 
     Columns are named as the wide table has them for the first row of each parent's row.
@@ -108,6 +113,16 @@ class _Asked:
         self.named: dict[str, tuple[str, str]] = {}
         self.made: dict[str, tuple[str, Callable[[], pa.Array]]] = {}
         self.numbers: dict[str, str] = {}
+
+    def tables_named(self, text: str) -> list[str]:
+        """The tables whose names stand before a dot in a text; QuestionRefused where one is no table."""
+        found = [name for one in DOTTED.finditer(text) if (name := one[1])]
+        for name in found:
+            if name not in self.shapes:
+                known = ", ".join(self.shapes)
+                words = f"'{name}' is no table{nearest(name, self.shapes)}. Those are: {known}."
+                raise QuestionRefused(words)
+        return found
 
     def path(self, table: str) -> list[str]:
         """The tables from the root down to one."""
@@ -160,9 +175,10 @@ class _Asked:
             if column in numbers:
                 return self._made(f"{at}.{column}", at, None, partial(self._number, at))
             known |= dict.fromkeys(filter(None, (*own, *shape.derived, *numbers)))
+        others = (t for t, shape in self.shapes.items() if not owner and column in shape.columns)
+        other = next((f" (of {t} there is one: {t}.{column})" for t in others), nearest(column, known))
         raise QuestionRefused(
-            f"'{column}' is no column of {owner or listed(path)}{nearest(column, known)}. Those are: "
-            f"{', '.join(known)}."
+            f"'{column}' is no column of {owner or listed(path)}{other}. Those are: {', '.join(known)}."
         )
 
     def _aggregate(self, kind: str, operand: Expression, table: str) -> Expression:
@@ -224,8 +240,13 @@ class _Asked:
 
     def condition(self, formula: Expression) -> Expression:
         """A condition, or a refusal in words of the tables."""
-        try:
+        with self._in_words():
             return query.checked_condition(formula, self.layout)
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            yield
         except QuestionRefused as refused:
             words = str(refused)
             for name, parts in self.named.items():
@@ -246,11 +267,74 @@ class _Asked:
             table, column = self.named[formula.column]
             return Reference(place[table] + column)
         if formula.column not in self.numbers:
-            raise _NotBeside
+            raise NotBeside
         below = self.numbers[formula.column]
         number = f"`{place[self.above[below]]}{below}`"
         counted = self.word(formula) == "number"
         return parse(f"min({number}, {self.shapes[below].most})" if counted else f"{number} > 0")
+
+    def required(self, given: str | tuple[str, object]) -> Expression:
+        """A condition on rows at the root: about their columns, or about those of some row below each.
+
+        Args:
+            given: a condition, a text such as ``persons.sex=f``, or a column's name and its value.
+
+        Raises:
+            QuestionRefused: it can't be read, or names what no table has.
+        """
+        root, _ = self.root.name, self.tables_named(given if isinstance(given, str) else given[0])
+        if isinstance(given, str):
+            pair = _PAIR.fullmatch(given)
+            if pair is not None:
+                return self.required((pair[1].strip(), pair[2].strip()))
+        else:
+            name, owner = given[0].replace("`", ""), given[0].partition(".")[0]
+            table = owner if owner in self.shapes else root
+            return self._of_root(self._equal(self.read(Reference(name), table), given[1]), table)
+        try:
+            formula = parse(undotted(given))
+        except ValueError as error:
+            raise QuestionRefused(f"What is given, '{given}', {error}.") from None
+        below = {*self._tables_in(formula)} - {root}
+        table = max(sorted(below), key=lambda name: len(self.path(name)), default=root)
+        other = next((name for name in sorted(below) if name not in self.path(table)), None)
+        if other is not None:
+            raise QuestionRefused(
+                f"What is given, '{given}', is about rows of {other} and of {table}, and no row of one "
+                f"belongs to a row of the other. Give a condition on each, or write any({other}.…) and "
+                f"any({table}.…)."
+            )
+        return self._of_root(self.read(formula, table), table)
+
+    def _of_root(self, formula: Expression, table: str) -> Expression:
+        """The condition that a row at the root, or any below of a table, meets one."""
+        found = self.condition(formula)
+        if all(name in self.named for name in references(found)):
+            with suppress(ConditionRefused):
+                if not all(mask.any() for mask in condition_of(found, self.layout).masks.values()):
+                    words = "No row can have what is given. Ask `dpsynth query` for what there is."
+                    raise QuestionRefused(words)
+        return found if table == self.root.name else self._add(self.root.name, "any", table, found)
+
+    def _equal(self, found: Expression, value: object) -> Expression:
+        """The condition that a column has a value, or one of a bin."""
+        if isinstance(found, Reference) and found.column in self.named:
+            own, column = self.named[found.column], self.layout.modelled[found.column]
+            with self._in_words():
+                wish = wish_of({found.column: value}, self.bundle)
+            if wish.formula is not None:
+                return wish.formula
+            mask = wish.codes[found.column]
+
+            def having() -> pa.Array:
+                return pa.array(mask[column.encode(self.split.operand(*own).texts)])
+
+            return self._made(f"{found.column} is {value}", own[0], parse("1 == 1"), having)
+        try:
+            number = self.word(found) == "number"
+            return self.condition(Call("==", (found, Literal(Decimal(str(value)) if number else str(value)))))
+        except InvalidOperation:
+            raise QuestionRefused(f"What is given, '{value}', must be a number.") from None
 
     @cached_property
     def split(self) -> Split:
@@ -282,23 +366,19 @@ def answered(bundle: OpenedBundle, text: str) -> Answer | None:
     Raises:
         QuestionRefused: it can't be read, or names what no table has.
     """
-    asked = _Asked(bundle)
+    asked = Asked(bundle)
     question = _question_in(text, asked)
     if question is None:
         return None
     try:
         found = _by_columns(asked, question)
-    except (_NotBeside, ConditionRefused, QuestionRefused):
+    except (NotBeside, ConditionRefused, QuestionRefused):
         found = _by_rows(asked, question)
     return replace(found, question=question)
 
 
-def _question_in(text: str, asked: _Asked) -> Question | None:
-    dotted = [name for found in DOTTED.finditer(text) if (name := found[1])]
-    for name in dotted:
-        if name not in asked.shapes:
-            known = ", ".join(asked.shapes)
-            raise QuestionRefused(f"'{name}' is no table{nearest(name, asked.shapes)}. Those are: {known}.")
+def _question_in(text: str, asked: Asked) -> Question | None:
+    dotted = asked.tables_named(text)
     try:
         measured, by, where = query.parts_in(undotted(text))
     except ValueError as error:
@@ -330,18 +410,18 @@ def _group(name: str) -> Expression:
     return Call(kind, (Reference(inner.removesuffix(")")),)) if called else Reference(name)
 
 
-def _by_columns(asked: _Asked, question: Question) -> Answer:
+def _by_columns(asked: Asked, question: Question) -> Answer:
     """The answer by columns of the wide table, if it has all of them."""
     table, measured = asked.table, asked.layout.modelled
     names = {name for formula in (*asked.of, *asked.by, *asked.where) for name in references(formula)}
     if any(not isinstance(f, Reference) or f.column not in measured for f in (*asked.of, *asked.by)):
-        raise _NotBeside
+        raise NotBeside
     # Without columns of its own, rows are counted by the numbers of them that the rows above have.
     own = table == asked.root.name or any(asked.table_of(name) == table for name in names)
     counted = table if own else asked.above[table]
     places = [*asked.places(counted)]
     if any(asked.shapes[name].roles < asked.shapes[name].most for name in asked.path(counted)):
-        raise _NotBeside
+        raise NotBeside
     if table == asked.root.name:
         return query.answer_to(asked.bundle, _question(asked, question, places[0], None))
     found, named = [], dict[str, None]()
@@ -362,7 +442,7 @@ def _by_columns(asked: _Asked, question: Question) -> Answer:
     alike = {tuple((column.size, column.labels) for column in counts.columns) for counts, _ in found}
     bases = {counts.basis for counts, _ in found}
     if len(alike) > 1:
-        raise _NotBeside
+        raise NotBeside
     cells = np.sum([counts.counted.cells for counts, _ in found], axis=0)
     together = _Together(
         cells, (), [*bases, "model"][len(bases) > 1], [counts.counted for counts, _ in found]
@@ -372,7 +452,7 @@ def _by_columns(asked: _Asked, question: Question) -> Answer:
 
 
 def _question(
-    asked: _Asked, question: Question, place: Mapping[str, str], present: Expression | None
+    asked: Asked, question: Question, place: Mapping[str, str], present: Expression | None
 ) -> Question:
     """The question about the rows in one place beside the root's."""
     of, by, where = (
@@ -385,7 +465,7 @@ def _question(
     return replace(question, of=named[0], by=named[1], where=condition, part=part)
 
 
-def _present(asked: _Asked, place: Mapping[str, str]) -> Expression:
+def _present(asked: Asked, place: Mapping[str, str]) -> Expression:
     """The condition that a row is there, by a column that it needs, of those that are used if one is.
 
     A measure of numbers is about rows that have one.
@@ -397,10 +477,10 @@ def _present(asked: _Asked, place: Mapping[str, str]) -> Expression:
     for column in (*used, *(place[asked.table] + c for c in asked.shapes[asked.table].columns)):
         if asked.of or f"({number} >= {least}) == ({plain(column)} is not missing)" in rules:
             return parse(f"`{column}` is not missing")
-    raise _NotBeside
+    raise NotBeside
 
 
-def _by_rows(asked: _Asked, question: Question) -> Answer:
+def _by_rows(asked: Asked, question: Question) -> Answer:
     """The answer by the synthetic rows."""
     table, measure = asked.table, Measure(question.measure, (), question.level)
     counted = np.ones(len(asked.split.placed[table].row), np.bool_)
@@ -434,7 +514,7 @@ def _by_rows(asked: _Asked, question: Question) -> Answer:
     return query.answer_from(asked.bundle, question, by, figures, measure, there, named)
 
 
-def _coded(asked: _Asked, formula: Expression, table: str) -> tuple[Column, NDArray[np.int64]]:
+def _coded(asked: Asked, formula: Expression, table: str) -> tuple[Column, NDArray[np.int64]]:
     """A column of groups, and the code of each row."""
     values = asked.values(formula, table)
     if isinstance(formula, Reference) and formula.column in asked.layout.modelled:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -443,6 +444,34 @@ class Split:
         """The table above each one below the root."""
         return {child.name: shape.name for shape in self.shape.all for child in shape.children}
 
+    def of_roots(self, roots: Places) -> Split:
+        """The tables of some rows at the root, in rising order, with the wide rows that these need."""
+        kept, placed = {self.shape.name: roots}, dict[str, Placed]()
+        for name, own in self.placed.items():
+            above = kept[self.above.get(name, name)]
+            rows = kept[name] = np.flatnonzero(np.isin(own.owner, above))
+            owner = np.searchsorted(above, own.owner[rows])
+            placed[name] = Placed(own.starts, own.start[rows], own.row[rows], owner, own.number[rows])
+        used = np.unique(np.concatenate([own.row for own in placed.values()]))
+        moved = {name: replace(own, row=np.searchsorted(used, own.row)) for name, own in placed.items()}
+        return replace(self, wide=self.wide.take(pa.array(used)), placed=moved)
+
+    @staticmethod
+    def together(parts: Sequence[Split]) -> Split:
+        """The tables of several parts, one after the other."""
+        whole, placed = parts[0], dict[str, Placed]()
+        for name, first in whole.placed.items():
+            own = [part.placed[name] for part in parts]
+            above = [len(part.placed[whole.above.get(name, name)].row) for part in parts]
+            places = ([place.row for place in own], [part.wide.num_rows for part in parts])
+            row, owner = (
+                np.concatenate([one + before for one, before in zip(some, _before(sizes), strict=True)])
+                for some, sizes in (places, ([place.owner for place in own], above))
+            )
+            start, number = (np.concatenate([getattr(p, of) for p in own]) for of in ("start", "number"))
+            placed[name] = Placed(first.starts, start, row, owner, number)
+        return replace(whole, wide=pa.concat_tables([part.wide for part in parts]), placed=placed)
+
     def up(self, table: str, to: str, rows: Places | None = None) -> Places:
         """For rows of a table, or for all, the number of the row of one above that each belongs to."""
         found = np.arange(len(self.placed[table].row)) if rows is None else rows
@@ -554,6 +583,11 @@ class Split:
             owner = pa.array(self.placed[child.name].owner)
             refers = {c: keys[of].take(owner) for c, of in zip(child.above, shape.key, strict=True)}
             self._gather(wide, child, refers, found)
+
+
+def _before(sizes: Sequence[int]) -> Sequence[int]:
+    """The sum of the sizes before each one."""
+    return [0, *accumulate(sizes)][:-1]
 
 
 def met(truths: pa.Array) -> NDArray[np.bool_]:

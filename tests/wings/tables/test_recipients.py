@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -119,10 +120,134 @@ def test_nobody_has_what_is_given(linked: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("given", ["minors=1", "age > 9", "persons.age > 9", "house=5"])
-def test_what_is_given_and_is_no_column_is_told_what_would_be(linked: Path, given: str) -> None:
-    with pytest.raises(DpsynthError, match=r"given names columns of households, .* persons_1_age\.$"):
-        dpsynth.open_bundle(linked).sample_tables(5, given=given)
+HAVING = [
+    ("households.region=N", lambda homes, *_: homes.region == "N"),
+    ("households.region == 'N' and households.rent > 500", lambda h, *_: (h.region == "N") & (h.rent > 500)),
+    ("minors=1", lambda homes, *_: homes.minors == 1),
+    ("has_adult=no", lambda homes, *_: homes.has_adult == "no"),
+    ("households.cars_age >= 12", lambda homes, *_: homes.cars_age >= 12),
+    ("persons.age >= 85", lambda h, p, *_: h.house.isin(p.house[p.age >= 85])),
+    ("persons.age=80", lambda h, p, *_: h.house.isin(p.house[p.age == 80])),
+    ("persons.sex=f", lambda h, p, *_: h.house.isin(p.house[p.sex == "f"])),
+    (
+        {"persons.sex": "f", "region": "S"},
+        lambda h, p, *_: h.house.isin(p.house[p.sex == "f"]) & (h.region == "S"),
+    ),
+    # One member is both; and two conditions may be met by two.
+    (
+        "persons.age < 10 and persons.sex == 'm'",
+        lambda h, p, *_: h.house.isin(p.house[(p.age < 10) & (p.sex == "m")]),
+    ),
+    (
+        ["persons.age < 10", "persons.age > 50"],
+        lambda h, p, *_: h.house.isin(p.house[p.age < 10]) & h.house.isin(p.house[p.age > 50]),
+    ),
+    ("count(persons.age < 18) >= 2", lambda homes, *_: homes.minors >= 2),
+    ("not any(persons.age >= 18)", lambda homes, *_: homes.has_adult == "no"),
+    ("trips.mode=bus", lambda h, p, t, c: h.house.isin(t.house[t["mode"] == "bus"])),
+    (
+        "trips.mode == 'bus' and persons.age > 80",
+        lambda h, p, t, c: h.house.isin(
+            t.merge(p, on=["house", "number"]).query("mode == 'bus' and age > 80").house
+        ),
+    ),
+    ("any(cars.age > 5) and count(persons) == 1", lambda h, p, t, c: h.house.isin(c.home[c.age > 5])),
+    ("cars.`born in` < '2003-01-01'", lambda h, p, t, c: h.house.isin(c.home[years(c) < 2003])),
+    ("cars.born in=2005-Q1", lambda h, p, t, c: h.house.isin(c.home[years(c) == 2005])),
+]
+
+
+def years(cars: pd.DataFrame) -> pd.Series:
+    return cars["born in"].astype("datetime64[ns]").dt.year
+
+
+@pytest.mark.parametrize(("given", "having"), HAVING, ids=lambda one: one if isinstance(one, str) else None)
+def test_new_roots_have_what_is_given_in_words_of_tables(
+    linked: Path, given: object, having: Callable[..., pd.Series]
+) -> None:
+    bundle = dpsynth.open_bundle(linked)
+    found = bundle.sample_tables(60, given=given, seed=2)  # type: ignore[arg-type]
+    homes, persons, trips, cars = found.values()
+    assert having(homes, persons, trips, cars).all() and list(homes.house) == list(range(1, 61))
+    # Each comes with all rows that belong to it, and no others.
+    assert not persons.duplicated(["house", "number"]).any()
+    assert (persons.groupby("house").size() <= 5).all()
+    assert persons.house.isin(homes.house).all() and cars.home.isin(homes.house).all()
+    assert len(trips.merge(persons, on=["house", "number"])) == len(trips)
+    minors = persons[persons.age < 18].groupby("house").size().reindex(homes.house, fill_value=0)
+    assert list(minors) == list(homes.minors)
+    ages = cars.groupby("home").age.sum().reindex(homes.house, fill_value=0)
+    assert list(ages) == list(homes.cars_age)
+    again = bundle.sample_tables(60, given=given, seed=2)  # type: ignore[arg-type]
+    assert all(again[name].equals(frame) for name, frame in found.items())
+
+
+def test_roots_that_have_what_is_given_are_like_those_of_more_rows(linked: Path) -> None:
+    """They are drawn and kept, so their shares are those among all roots that have it."""
+    bundle = dpsynth.open_bundle(linked)
+    every = bundle.sample_tables(20_000, seed=5)
+    old = every["persons"].house[every["persons"].age >= 80]
+    having = every["households"].house.isin(old)
+    found = bundle.sample_tables(4000, given="persons.age >= 80", seed=6)
+    for name, share in (("minors", 0), ("cars_age", 0), ("region", "N")):
+        of_all, drawn = (frame[name] == share for frame in (every["households"][having], found["households"]))
+        assert abs(of_all.mean() - drawn.mean()) < 0.03
+    sizes = [
+        len(persons) / homes
+        for persons, homes in (
+            (every["persons"][every["persons"].house.isin(old)], having.sum()),
+            (found["persons"], 4000),
+        )
+    ]
+    assert abs(sizes[0] - sizes[1]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("age > 9", r"'age' is no column of households \(of persons there is one: persons\.age\)"),
+        ("house=5", "'house' is no column of households"),
+        ("person.age > 9", r"'person' is no table \(did you mean 'persons'\?\)"),
+        ("persons.agee > 9", r"'agee' is no column of persons \(did you mean 'age'\?\)"),
+        ("persons.sex=x", "'persons.sex' has no value 'x'; its values are labelled f, m"),
+        ("cars_age=many", "'many', must be a number"),
+        ("count(persons)=2", "write == to compare"),
+        (
+            "persons.age > 5 and cars.age > 3",
+            "is about rows of persons and of cars, and no row of one belongs",
+        ),
+        ("persons.age > 100", "No row can have what is given"),
+        ("count(persons) == 9", "The model has no row with what is given"),
+        ("sum(persons.sex) > 3", "sum is of numbers"),
+    ],
+)
+def test_what_no_root_can_have_is_refused(linked: Path, tmp_path: Path, given: str, words: str) -> None:
+    with pytest.raises(DpsynthError, match=words):
+        dpsynth.open_bundle(linked).sample_tables(5, given=given, out=tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_no_root_that_is_drawn_has_is_refused_after_many(
+    linked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpsynth.bundle.recipient.more_rows._SOME", 2000)
+    bundle = dpsynth.open_bundle(linked)
+    with pytest.raises(DpsynthError, match=r"None of [\d,]+ rows that were drawn has what is given"):
+        bundle.sample_tables(1, given="min(persons.age) > 50 and max(persons.age) < 50")
+    monkeypatch.setattr("dpsynth.bundle.recipient.more_rows._MOST_TIMES", 1)
+    with pytest.raises(DpsynthError, match=r"\d+ of [\d,]+ rows that were drawn have what is given: ask for"):
+        bundle.sample_tables(1000, given="trips.mode == 'bus' and persons.age > 80")
+
+
+def test_words_of_tables_are_for_a_folder_of_tables(linked: Path, dpsynth: Command) -> None:
+    asked = ("sample", str(linked), "--rows", "7", "--given", "persons.age >= 70", "--seed", "1")
+    refused = dpsynth(*asked)
+    assert refused.code == 2 and "name a new folder with --out" in refused.err
+    assert dpsynth(*asked, "--out", "rows.csv").code == 2 and not Path("rows.csv").exists()
+    done = dpsynth(*asked, "--out", "more")
+    assert done.code == 0 and done.out.startswith("7 rows of households, ") and done.err == ""
+    persons = pd.read_csv("more/tables/persons.csv")
+    assert set(persons.house[persons.age >= 70]) == set(range(1, 8))
 
 
 def test_a_bundle_of_one_table_has_none_to_join(tmp_path: Path) -> None:

@@ -328,7 +328,8 @@ def test_figures_of_children_are_those_of_all_rows_that_belong_to_each():
             cents = pc.cast(pc.if_else(pc.equal(wide[name], ""), None, wide[name]), pa.float64())
             wide = wide.set_column(wide.column_names.index(name), name, cents)
     spec = spec_of(tables)
-    made = database("homes", Shape.of(spec.tables, "households"), layout_of(spec.columns), wide, ("csv",))
+    whole = split(wide, Shape.of(spec.tables, "households"), layout_of(spec.columns))
+    made = database("homes", whole, ("csv",))
     homes, persons, _ = (table.to_pandas() for table in made.typed.values())
     of = persons.groupby("house")
     wanted = {
