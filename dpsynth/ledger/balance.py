@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from fractions import Fraction
+from itertools import chain
 from math import inf, isqrt
 from pathlib import PurePath
 from typing import Literal
@@ -38,6 +39,9 @@ from dpsynth.ledger.filters import (
 
 _UNCHARGED = "Nothing was read and nothing was charged."
 
+BETWEEN = "\0"
+"""The character between the sources of linked tables, which no path has."""
+
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
@@ -47,7 +51,7 @@ class Table:
 
     Attributes:
         dataset: the declared name of its account; "" where none is.
-        source: its resolved path or address; "" for a table in memory.
+        source: its resolved path or address, or that of each linked table; "" for a table in memory.
         other_people: the reason why it may have an account beside that of its source; "" where none is given.
     """
 
@@ -71,9 +75,9 @@ def dataset_of(table: Table, accounts: Sequence[Balance], ledger: str) -> str:
         less;
     4.  a new account, named after the file.
 
-    A second account for a source is refused, as it would give the same people a second cap. The one exception
-    is declared, with its reason, and stays on record: the release is about other people
-    (``ledger.other_people``).
+    A second account for a source, or for that of one of linked tables, is refused, as it would give the same
+    people a second cap. The one exception is declared, with its reason, and stays on record: the release is
+    about other people (``ledger.other_people``).
 
     A source is the same however it is spelt: links, hard links and URLs of this machine lead to one account
     (``same_table``). A copy of a file is another source. The rows of a query have no source at all. Both are
@@ -84,17 +88,21 @@ def dataset_of(table: Table, accounts: Sequence[Balance], ledger: str) -> str:
     Raises:
         ConfigError: the table has an account of another name, or it can't be told which account it has.
     """
-    of_source = [
-        a.dataset for a in accounts if table.source and any(same_table(table.source, s) for s in a.sources)
-    ]
+    held = {
+        own: [a.dataset for a in accounts if any(same_table(own, s) for s in a.sources)]
+        for own in filter(None, table.source.split(BETWEEN))
+    }
     if not table.dataset:
-        return _found(table, of_source, accounts, ledger)
-    if of_source and table.dataset not in of_source and not table.other_people:
+        return _found(table, held.get(table.source, ()), accounts, ledger)
+    for own, of_source in held.items():
+        if not of_source or table.dataset in of_source or table.other_people:
+            continue
+        without = "" if BETWEEN in table.source else ", or leave it out"
         raise ConfigError(
-            f"{table.source} has an account in the ledger {ledger}, {_listed(of_source)}, and this "
-            f"configuration names '{table.dataset}', which would give the same people a second cap. "
-            f"Write ledger.dataset: {of_source[0]}, or leave it out. Only if nobody in this release is in "
-            f"the releases of that dataset, say why with ledger.other_people, for the record. {_UNCHARGED}"
+            f"{own} has an account in the ledger {ledger}, {_listed(of_source)}, and this configuration "
+            f"names '{table.dataset}', which would give the same people a second cap. Write ledger.dataset: "
+            f"{of_source[0]}{without}. Only if nobody in this release is in the releases of that dataset, "
+            f"say why with ledger.other_people, for the record. {_UNCHARGED}"
         )
     return table.dataset
 
@@ -170,7 +178,7 @@ class ReleaseFacts:
         part: the rows that it is about; None if it is about all.
         parallel: true if the part is composed in parallel with disjoint parts.
         holder: the run that may ask and settle; of a request the run that asks.
-        source: the table's resolved path or address; "" for a table in memory.
+        source: the table's resolved path or address, or that of each linked table; "" for a table in memory.
         other_people: the reason why the source may have another account; "" where none is given.
         audiences: the name and the epsilon of each audience, in rising order; () for a release of one bundle.
     """
@@ -186,6 +194,10 @@ class ReleaseFacts:
     source: str = ""
     other_people: str = ""
     audiences: Audiences = ()
+
+    @property
+    def sources(self) -> list[str]:
+        return self.source.split(BETWEEN) if self.source else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,7 +378,7 @@ class Balance:
     @property
     def sources(self) -> frozenset[str]:
         """The sources that were released; those of tables in memory are not known."""
-        return frozenset(r.source for r in self.releases if r.source)
+        return frozenset(chain(*(r.sources for r in self.releases)))
 
     @property
     def bound(self) -> Figures:

@@ -430,7 +430,7 @@ def _release(line: Line, account: Balance) -> dict[str, object]:
         "reserved": entry.created.isoformat(),
         "ended": None if entry.ended is None else entry.ended.isoformat(),
         "reason": entry.reason,
-        "source": entry.source,
+        "source": ", ".join(entry.sources),
         "other_people": entry.other_people,
         "audiences": {name: float_up(epsilon) for name, epsilon in entry.audiences},
     }

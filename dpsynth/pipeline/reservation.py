@@ -21,7 +21,7 @@ from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.files.place import resolved
 from dpsynth.config.period import Period, Schedule, last_whole, slice_named, slice_of, ticks
 from dpsynth.errors import ConfigError
-from dpsynth.ledger.balance import Reservation, Table
+from dpsynth.ledger.balance import BETWEEN, Reservation, Table
 from dpsynth.plan.plan import Plan
 
 FARTHEST = 10_000
@@ -142,9 +142,9 @@ def _minute(tick: datetime) -> str:
 
 
 def table_of(spec: Spec) -> Table:
-    """The private table, as the ledger knows it: links in its path are followed."""
-    path, section = spec.source.path, spec.ledger
-    return Table(section.dataset, "" if path is None else resolved(path), spec.release, section.other_people)
+    """The private table, or the linked ones, as the ledger knows it: links in its path are followed."""
+    paths, section = [resolved(own.path) for own in spec.sources if own.path is not None], spec.ledger
+    return Table(section.dataset, BETWEEN.join(paths), spec.release, section.other_people)
 
 
 def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:

@@ -177,6 +177,73 @@ def test_the_source_that_is_recorded_is_that_behind_links(
     assert seen == {str(tmp_path / "real" / "visits.csv"), str(tmp_path / "round.csv")}
 
 
+def test_each_source_of_linked_tables_has_one_account(tmp_path: Path) -> None:
+    """A child table alone, or below another root, is of the same people; a link is no other file."""
+    files = {name: tmp_path / f"{name}.csv" for name in ("homes", "persons", "doctors")}
+    for file in files.values():
+        file.touch()
+    (tmp_path / "link.csv").symlink_to(files["persons"])
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    assert linked(tmp_path, "homes", "persons").source == f"{files['homes']}\0{files['persons']}"
+    ledger.reserve(of_tables("r1", linked(tmp_path, "homes", "persons"), "people"))
+    assert accounts(ledger) == {"people": ["r1"]}
+    assert ledger.balances()[0].sources == {str(files["homes"]), str(files["persons"])}
+    rows = ledger.rows()
+    for other in (
+        Table("", str(tmp_path / "link.csv"), "alone"),
+        Table("", str(files["homes"]), "alone"),
+        linked(tmp_path, "doctors", "persons"),
+        linked(tmp_path, "doctors", "link"),
+    ):
+        with pytest.raises(ConfigError, match=r"has an account in .*, 'people', and .* a second cap"):
+            ledger.reserve(of_tables("r2", other, "others"))
+        assert ledger.rows() == rows
+    ledger.reserve(of_tables("r3", Table("", str(files["persons"]), "alone"), "people"))
+    why = "doctors are protected, whose visits are no patient's"
+    ledger.reserve(of_tables("r4", linked(tmp_path, "doctors", "persons"), "doctors", other_people=why))
+    assert accounts(ledger) == {"doctors": ["r4"], "people": ["r1", "r3"]}
+    assert ledger.verify().problems == ()
+
+
+def test_linked_tables_of_which_one_has_another_account_are_refused(ledger: Ledger) -> None:
+    """The account of the root would say nothing of what was released of the child."""
+    ledger.reserve(undeclared("r1", "/srv/homes.csv", dataset="homes"))
+    ledger.reserve(undeclared("r2", "/srv/persons.csv", dataset="persons"))
+    both = Table("", "/srv/homes.csv\0/srv/persons.csv", "both")
+    for dataset, other in (("homes", "persons"), ("persons", "homes")):
+        with pytest.raises(ConfigError, match=rf"^/srv/{other}.csv has an account in .*, '{other}', and"):
+            ledger.reserve(of_tables("r3", both, dataset))
+
+
+def linked(folder: Path, *tables: str) -> Table:
+    """The tables of a configuration, each below the one before, as the ledger knows them."""
+    from dpsynth.config import from_mapping
+    from dpsynth.pipeline.reservation import table_of
+
+    found: dict[str, dict[str, object]] = {
+        name: {
+            "source": {"path": str(folder / f"{name}.csv")},
+            "columns": {"a": {"type": "boolean"}},
+            **({"parent": {"table": above, "key": "id", "max_children": 2}} if above else {"key": "id"}),
+        }
+        for name, above in zip(tables, ("", *tables), strict=False)
+    }
+    return table_of(
+        from_mapping(
+            {
+                "release": "-".join(tables),
+                "tables": found,
+                "privacy": {"epsilon": 1},
+                "ledger": {"dataset": "linked"},
+            }
+        )
+    )
+
+
+def of_tables(release_id: str, table: Table, dataset: str, **other: object) -> Reservation:
+    return undeclared(release_id, table.source, dataset=dataset, release=table.release, **other)
+
+
 @pytest.mark.parametrize(
     ("source", "name"),
     [
