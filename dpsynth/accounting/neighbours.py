@@ -56,7 +56,7 @@ class Neighbours:
             (they are one person).
         kind: the kind of unit; the words alone depend on it. Left out: a row, or a person.
         per: the periods that make several units of a person's rows; None where all of them are one.
-        linked: whether a unit's one row has rows of linked tables in it; the words alone depend on it.
+        linked: whether a unit's one row has rows of linked tables in it. Then each unit has exactly one row.
 
     A unit moves one cell of a marginal by at most ``max_rows`` when it comes or goes. When
     it is exchanged, up to ``max_rows`` leave one cell and as many enter another. Nameless rows that are left
@@ -123,9 +123,9 @@ class Neighbours:
     def rows_public(self) -> bool:
         """True if the number of rows is the same in all neighbours, hence public.
 
-        It is so only for exchanged rows: an exchanged person may bring fewer or more rows.
+        It is so for exchanged rows, and roots of linked tables. A person may bring fewer or more rows.
         """
-        return self.relation == "replace_one" and self.person is None
+        return self.relation == "replace_one" and (self.person is None or self.linked)
 
     @property
     def unit(self) -> str:

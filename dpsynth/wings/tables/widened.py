@@ -169,8 +169,6 @@ def _privacy(given: object, tables: Mapping[str, LinkedTable]) -> object:
     if given.get("unit", root) != root:
         words = f"must be {root}, the table at the root, or be left out: its rows are what is protected"
         raise refused(words, "privacy", "unit")
-    if given.get("neighbours", "add_remove") != "add_remove":
-        raise refused("must be add_remove with tables", "privacy", "neighbours")
     split = given.get("split")
     shares = {"cutoff": 0, **split} if isinstance(split, Mapping) else {"cutoff": 0}
     unit = {"column": key_column(tables), "max_rows": 1, "kind": tables[root].unit or "person"}

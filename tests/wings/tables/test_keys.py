@@ -283,7 +283,6 @@ def test_what_is_refused_is_named_by_its_own_key(path, value, words):
         ({"constraints": ["a == b"]}, "constraints is given beside tables"),
         ({"source": {"path": "x.csv"}}, "source is given beside tables"),
         ({"privacy": {"epsilon": 1, "unit": "persons"}}, "privacy.unit must be households"),
-        ({"privacy": {"epsilon": 1, "neighbours": "replace_one"}}, "privacy.neighbours must be add_remove"),
         ({"ledger": {}}, "ledger.dataset is missing"),
         ({"tables": {}}, "tables must have one table without a parent"),
         ({"tables": {"a": {"key": "k", "columns": {"b": {"type": "boolean"}}}}}, "tables has one table"),
