@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpsynth.curator import DatabaseTable, UnboundedEngine, UnitSample
+from dpsynth.curator import MemoryTable, UnboundedEngine, UnitSample
 from dpsynth.errors import ConfigError, Interrupted, SourceError
 from dpsynth.pipeline.inputs import Inputs, file_of, names_to_read, table_of_rows
 from dpsynth.pipeline.measuring import Workers
@@ -16,7 +16,7 @@ from dpsynth.pipeline.reservation import Occasion
 from dpsynth.wings.cluster.dask_clusters import Certificates, local_workers, workers_at
 from dpsynth.wings.cluster.dask_workers import missing_extra
 from dpsynth.wings.cluster.keys import LOCAL, Engine
-from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, Piece, WholeQuery, pieces_of_file
+from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, Piece, WholeTable, pieces_of_file
 
 
 class Dask(Workers):
@@ -70,8 +70,8 @@ def _engine(inputs: Inputs) -> Engine:
 def _pieces(inputs: Inputs, occasion: Occasion, most: int) -> list[Piece]:
     """The pieces of the private table, at most so many."""
     names, table = names_to_read(inputs, occasion), table_of_rows(inputs)
-    if isinstance(table, DatabaseTable):
-        return [WholeQuery(table, names)]
+    if table is not None and not isinstance(table, MemoryTable):
+        return [WholeTable(table, names)]
     path, form = file_of(inputs)
     near = inputs.plan.neighbours
     # Workers of other machines may run in another folder.

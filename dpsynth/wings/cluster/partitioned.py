@@ -47,6 +47,7 @@ from dpsynth.curator.rows.database_table import DatabaseTable
 from dpsynth.curator.rows.files import read_cells, read_row_groups, row_groups
 from dpsynth.curator.table import PrivateTable, TextCounts, largest
 from dpsynth.curator.units import UnitSample
+from dpsynth.pipeline.inputs import LinkedRows
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,16 +71,16 @@ class WholeFile:
 
 
 @dataclass(frozen=True, repr=False)
-class WholeQuery:
-    """The rows of a query, which one worker reads. Its repr shows nothing of the database's address.
+class WholeTable:
+    """The rows of a query or of linked tables, which one worker reads. Its repr shows nothing of an address.
 
     Attributes:
-        table: the database and the query.
+        table: the database and the query, or the linked tables.
         columns: names of the columns to read.
         start: the place of its first row in the table.
     """
 
-    table: DatabaseTable
+    table: DatabaseTable | LinkedRows
     columns: Sequence[str]
     start: int = 0
 

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -343,9 +344,11 @@ def _reader(name: str, source: Source | None) -> _Reader:
             raise ConfigError(str(error).replace("source.", f"tables.{name}.source.")) from None
         return _Reader(table.check, table.batches)
     path, form = place_of(str(source.path)), source.form
+    # Workers of other processes may run in another folder.
+    whole = path.absolute() if isinstance(path, Path) else path
     return _Reader(
-        lambda columns: check_source(path, columns, form),
-        lambda columns: read_cells(path, columns, form, keep_broken=False),
+        partial(check_source, path, form=form),
+        partial(read_cells, whole, form=form, keep_broken=False),
     )
 
 

@@ -17,7 +17,9 @@ from dpsynth.config.files import FileForm
 from dpsynth.curator import Room, UnitSample, load_rows, read_cells
 from dpsynth.curator.table import Engine
 from dpsynth.testing import same_figures
-from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, RowGroups, WholeQuery, pieces_of_file
+from dpsynth.wings.cluster.partitioned import Coding, PartitionedRows, RowGroups, WholeTable, pieces_of_file
+from dpsynth.wings.tables.wide_rows import wide_table
+from tests.wings.tables.linked import TABLES, frames
 
 KEY = b"k" * 32
 FORM = FileForm("parquet")
@@ -83,6 +85,33 @@ def both(folder: Path, near: Neighbours, workers=None, rows: int = 700, sample: 
     pieces = pieces_of_file(folder / "t.parquet", names, FORM, 4, keep_broken=True)
     assert 1 < len(pieces) <= 4
     return one, PartitionedRows.read(workers or ThisProcess(), pieces, coding)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_linked_tables_by_workers_have_the_figures_of_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relation: str
+) -> None:
+    """Their keys, broken ones too, are found by one worker, in whatever folder; each root lies with one."""
+    given = frames(60, wild=True)
+    tables = {name: {**table, "source": {"path": f"{name}.csv"}} for name, table in TABLES.items()}
+    for name, frame in given.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    keys = {"privacy": {"epsilon": 1, "neighbours": relation}, "ledger": {"dataset": "homes"}}
+    spec = compiled(Spec.from_dict({**keys, "tables": tables}))
+    near, columns = spec.spec.protected, spec.columns
+    wide = wide_table(spec.spec, None)
+    names = [*near.columns, *(c.name for c in columns)]
+    summed = frozenset({"rent"})
+    one = load_rows(wide.batches(names), columns, near, KEY, None, summed)
+    coding = Coding(columns, near, KEY, None, summed, None, partial(Room))
+    piece = WholeTable(wide, names)
+    assert "street" not in repr(piece) and ".csv" not in repr(piece)
+    monkeypatch.chdir("/")
+    many = PartitionedRows.read(ThisProcess(), [piece], coding)
+    here, there = one.bounded(1, KEY), many.bounded(1, KEY)
+    assert here.rows == there.rows == 60
+    same_figures(here, there)
 
 
 @pytest.mark.parametrize("near", NEAR, ids=str)
@@ -174,7 +203,7 @@ def test_pieces_have_about_as_many_rows(monkeypatch, rows: list[int], most: int,
     assert [piece.start for piece in found] == starts
     assert [file for piece in found for file, _ in piece.chosen] == ["file"] * len(starts)
     assert [group for piece in found for _, some in piece.chosen for group in some] == list(range(len(rows)))
-    assert WholeQuery(None, []).start == 0  # type: ignore[arg-type]
+    assert WholeTable(None, []).start == 0  # type: ignore[arg-type]
 
 
 def test_groups_of_workers_are_not_grouped_again(tmp_path: Path) -> None:
