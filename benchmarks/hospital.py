@@ -1,10 +1,15 @@
 """A hospital that is made up, as linked tables make it: mappings, sums of child rows, and windows of them.
 
-    python benchmarks/hospital.py [mappings] [figures] [windows] [--epsilon 0.5 1] [--runs 3] [--patients N]
+    python benchmarks/hospital.py [mappings] [above] [figures] [windows]
+        [--epsilon 0.5 1] [--runs 3] [--patients N]
 
 mappings: with the rule that each ward is of one department, and without. Shown are the wards with several
 departments; the share of visits whose department isn't that of their ward in the private table; and errors,
 total variation distances of the visits' columns, of pairs of these, and of age with each.
+
+above: with the rule that all visits of a region's patients are in one department, and without. Shown are the
+regions with several departments; the share of visits in another one; and errors of the department, alone and
+with age, cost and region.
 
 figures: what patients spent, measured as a column of theirs, and derived from the synthetic visits. Shown are
 the patients who didn't spend the sum of their visits' costs, and errors of the column, with age, and with the
@@ -131,6 +136,40 @@ def mappings(patients: int, epsilon: float) -> Iterator[tuple[str, Figures]]:
         yield f"rule: {bool(rules)}", judged_mappings(real, made)
 
 
+def above(patients: int, epsilon: float) -> Iterator[tuple[str, Figures]]:
+    plain, home = hospital(patients), np.random.default_rng(2).integers(0, len(_WARDS), patients)
+    visits = plain["visits"].assign(department=_DEPARTMENTS[_OF_WARD[home[plain["visits"].pid]]])
+    real = {"patients": plain["patients"].assign(region=_WARDS[home]), "visits": visits.drop(columns="ward")}
+    for rules in ((), ("patients.region determines department",)):
+        tables = dict(tables_of_mappings(rules))
+        columns = dict(tables["visits"]["columns"])
+        region = columns.pop("ward")
+        tables["patients"] = {"key": "pid", "columns": {"age": _AGE, "region": region}}
+        parent = {**tables["visits"]["parent"], "max_children": 5}
+        made, both = (
+            released(
+                real, tables | {"visits": {**tables["visits"], "columns": columns, "parent": parent}}, epsilon
+            ),
+            [],
+        )
+        for found in (real, made):
+            whole = found["visits"].groupby("pid").head(5).merge(found["patients"], on="pid")
+            tens = whole.age.astype(int) // 10
+            both.append(whole.assign(c=tenths(visits.cost, whole.cost), age=tens))
+        off, rows = partial(distance, both), both[1]
+        truth = dict(zip(_WARDS, _DEPARTMENTS[_OF_WARD], strict=True))
+        errors = {f"x {name}": off("department", name) for name in ("age", "c", "region")}
+        yield (
+            f"rule: {bool(rules)}",
+            {
+                "regions of several": float((rows.groupby("region").department.nunique() > 1).sum()),
+                "wrong": float((rows.region.map(truth) != rows.department).mean()),
+                "department": off("department"),
+                **errors,
+            },
+        )
+
+
 def figures(patients: int, epsilon: float) -> Iterator[tuple[str, Figures]]:
     visits = hospital(patients)["visits"]
     spent = visits.groupby("pid").cost.sum()
@@ -200,7 +239,7 @@ def windows(patients: int, epsilon: float) -> Iterator[tuple[str, Figures]]:
 
 
 def main() -> None:
-    kinds = {"mappings": mappings, "figures": figures, "windows": windows}
+    kinds = {"mappings": mappings, "above": above, "figures": figures, "windows": windows}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("kinds", nargs="*", choices=[*kinds, []], default=[*kinds])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0])

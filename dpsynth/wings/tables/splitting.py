@@ -493,13 +493,20 @@ class Split:
 
     def off_the_tie(self, table: str, tie: str) -> int:
         """The rows whose value on one side of a tie has another partner in most rows."""
-        left, sign, right = tie_of(tie) or ((), "", ())
-        texts = [[self.placed[table].taken(self.wide, c).cast(pa.string()) for c in s] for s in (left, right)]
+        left, sign, right = tie_of(undotted(tie)) or ((), "", ())
+        texts = [[self._texts(table, c) for c in side] for side in (left, right)]
         rows = pa.concat_tables([pa.table({"left": a, "right": b}) for a, b in zip(*texts, strict=True)])
         pairs = rows.drop_null().group_by(["left", "right"]).aggregate([([], "count_all")])
         sides = ("left", "right") if sign == "<->" else ("left",)
         kept = [pairs.group_by(side).aggregate([("count_all", "max")])["count_all_max"] for side in sides]
         return int(np.sum(pairs["count_all"]) - min(map(np.sum, kept)))
+
+    def _texts(self, table: str, name: str) -> pa.ChunkedArray:
+        """A column of a table, or of a row above each of its rows."""
+        above, _, column = name.partition(".")
+        if above not in self.above.values() or not column:
+            return self.placed[table].taken(self.wide, name).cast(pa.string())
+        return self._texts(above, column).take(pa.array(self.up(table, above)))
 
     def operand(self, table: str, column: str, spots: Places | None = None) -> Operand:
         """A column of a table, or that of some of its rows."""

@@ -90,7 +90,7 @@ def _in_all_rows(tie: str, rows: Sequence[Mapping[str, str]]) -> str:
     Args:
         rows: for each row the wide table's columns by those of the table.
     """
-    left, sign, right = tie_of(tie) or ((), "", ())
+    left, sign, right = tie_of(undotted(tie)) or ((), "", ())
     sides = (", ".join(plain(names[c]) for names in rows for c in side) for side in (left, right))
     return f" {sign} ".join(sides)
 
@@ -252,21 +252,22 @@ def _no_figure(asked: Figure, table: LinkedTable) -> str:
 def _check_across(rules: Rules, tables: Mapping[str, LinkedTable], name: str) -> None:
     """Refuse rules about rows above that can't be kept in each of a table's rows."""
     above = _known(tables, name)[len(_below_named(tables, name)) :]
-    for tie in rules.ties:
-        if {*tie.pair} & {*above}:
-            words = "ties columns of two tables, which is not supported: write implications of single values"
-            raise refused(words, "constraints", tie.number)
     chain = [name, *tables_above(tables, name)][:-1]
+    further = next((t for t in chain if roles_of(tables[t]) < most_of(tables[t])), None)
+    apart = f"and not all rows of {further} are told apart: set tables.{further}.parent.roles to "
+    apart += str(most_of(tables[further])) if further else ""
+    for tie in rules.ties:
+        if tie.right in above:
+            words = f"gives values to '{tie.right}', a column of rows above: write it on the left"
+            raise refused(words, "constraints", tie.number)
+        if further is not None and {*tie.pair} & {*above}:
+            raise refused(f"ties columns of two tables, {apart}", "constraints", tie.number)
     for total in rules.sums.values():
         if total.target in above:
             words = f"computes '{total.target}', and may compute columns of {name} alone, on the left"
             raise refused(words, "constraints", total.number)
-        further = next((t for t in chain if roles_of(tables[t]) < most_of(tables[t])), None)
         if further is not None and {*references(total.formula)} & {*above}:
-            words = (
-                f"computes '{total.target}' from a row above, and not all rows of {further} are told apart: "
-                f"set tables.{further}.parent.roles to {most_of(tables[further])}, or leave the column out"
-            )
+            words = f"computes '{total.target}' from a row above, {apart}, or leave the column out"
             raise refused(words, "constraints", total.number)
 
 
@@ -350,8 +351,8 @@ def _widen(
             turns = [plain(f"{start}{tables[child].order_by}") for start in starts]
             wide.rules.extend(f"{one} < {later}" for one, later in pairwise(turns))
     for place, rule in enumerate(table.constraints):
-        if there and tie_of(rule):
-            wide.ties.setdefault((name, place), []).append(names)
+        if there and tie_of(undotted(rule)):
+            wide.ties.setdefault((name, place), []).append({**above, **names})
         else:
             wide.rules.append(_in_row(rule, names, above, there))
 
@@ -392,7 +393,7 @@ def _known(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
 
 def ties(table: LinkedTable) -> tuple[str, ...]:
     """The rules of a child table that give values of a column one of another, in all of its rows."""
-    return tuple(rule for rule in table.constraints if table.parent and tie_of(rule))
+    return tuple(rule for rule in table.constraints if table.parent and tie_of(undotted(rule)))
 
 
 def across(tables: Mapping[str, LinkedTable], name: str) -> tuple[str, ...]:
@@ -458,7 +459,7 @@ def in_words(tables: Mapping[str, LinkedTable], rule: str) -> tuple[str, str, tu
         return root, rule, (rule,)
     own = [row for row in beside if row.table == name]
     if tie and start:
-        names_of = ({c: row.prefix + c for c in tables[name].columns} for row in own)
+        names_of = ({**row.above, **{c: row.prefix + c for c in tables[name].columns}} for row in own)
         return name, said, (_in_all_rows(said, [*names_of]),)
     found = (
         _in_row(said, {c: row.prefix + c for c in _below_named(tables, name)}, row.above, row.there)

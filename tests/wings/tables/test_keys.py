@@ -105,6 +105,17 @@ def test_a_mapping_is_one_for_all_rows_that_are_told_apart():
     assert sum("determines" in rule or "<->" in rule for rule in rules) == 2
 
 
+def test_a_mapping_from_a_column_above_is_one_for_all_rows():
+    tables = copy.deepcopy(dict(TABLES))
+    tables["persons"] |= {"constraints": ["households.region determines sex"]}
+    tables["trips"] |= {"constraints": ["persons.sex <-> mode"]}
+    rules = spec_of(tables).constraints
+    modes = ", ".join(f"persons_{i}_trips_{j}_mode" for i in (1, 2, 3) for j in (1, 2))
+    sexes = ", ".join(f"persons_{i}_sex" for i in (1, 2, 3) for _ in (1, 2))
+    regions = "region, region, region determines persons_1_sex, persons_2_sex, persons_3_sex"
+    assert {regions, f"{sexes} <-> {modes}"} <= {*rules}
+
+
 @pytest.mark.parametrize(
     ("rule", "guarded"),
     [
@@ -135,7 +146,19 @@ def test_a_rule_says_nothing_of_a_row_that_is_not_there(rule, guarded):
         (["age <= trips.mode"], {}, "names 'trips.mode', which is no column of persons"),
         (["age <= households.region"], {}, "compares a number with a text"),
         (["households.rent < 0"], {}, "is obeyed by no row of the declared values"),
-        (["`households.region` <-> sex"], {}, "ties columns of two tables"),
+        (
+            ["households.region <-> sex"],
+            {"roles": 2},
+            "ties columns of two tables, and not all",
+        ),
+        (
+            ["sex determines households.region"],
+            {},
+            "gives values to 'households.region', a column of",
+        ),
+        (["sex <-> households.region"], {}, "gives values to 'households.region', a column of"),
+        (["households.region determines age, sex"], {}, "must have as many columns on the right"),
+        (["households.regin determines sex"], {}, "names 'households.regin', which is no column"),
         (["age, sex <-> sex"], {}, "must have as many columns on the right of <-> as on the left"),
         (["households.rent == age"], {}, "computes 'households.rent', and may compute columns of persons"),
         (["age == households.rent"], {"roles": 2}, "computes 'age' from a row above, and not all rows of"),

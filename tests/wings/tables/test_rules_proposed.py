@@ -142,7 +142,7 @@ def test_rows_that_break_a_rule_are_counted_in_all_places_together(tmp_path):
          "persons_1_sex, persons_2_sex <-> persons_1_age, persons_2_age", 1),
         ("persons_1_age >= persons_2_age", "households", "persons_1_age >= persons_2_age", 1),
         ("persons >= 2 or rent < 9", "households", "persons >= 2 or rent < 9", 1),
-        ("region determines persons_1_sex", "households", "region determines persons_1_sex", 1),
+        ("region determines persons_1_sex", "persons", "households.region determines sex", 1),
     ],
 )  # fmt: skip
 def test_a_rule_of_the_wide_table_is_one_of_the_table_of_its_rows(rule, table, said, rules):

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pydantic import TypeAdapter
 
+import dpsynth
 from dpsynth.columns.kinds import layout_of
 from dpsynth.wings.tables.database import _breaking, database
 from dpsynth.wings.tables.splitting import Shape, split
@@ -309,6 +310,20 @@ def test_rows_off_a_mapping_are_found():
         assert [words for _, words in _breaking(rows)] == found
 
 
+def test_rows_off_a_mapping_from_a_column_above_are_found():
+    given = frames(50)
+    persons, homes = given["persons"], given["households"]
+    of = homes.set_index("house").region
+    persons["sex"] = np.where(of.loc[persons.house] == "N", "f", "m")
+    tables = two(persons={**TABLES["persons"], "constraints": ["households.region determines sex"]})
+    for odd, found in ((0, []), (2, ["has 2 rows that break households.region determines sex."])):
+        spots = persons.index[persons.number == "1"][:odd]
+        persons.loc[spots, "sex"] = np.where(persons.sex[spots] == "f", "m", "f")
+        spec = spec_of(tables)
+        rows = split(typed_rows(given, tables), Shape.of(spec.tables, "households"), layout_of(spec.columns))
+        assert [words for _, words in _breaking(rows)] == found
+
+
 def test_figures_of_children_are_those_of_all_rows_that_belong_to_each():
     tables = copy.deepcopy(MANY)
     tables["households"]["derived"] = {
@@ -350,3 +365,33 @@ def test_figures_of_children_are_those_of_all_rows_that_belong_to_each():
     for name, decimals in (("years", 0), ("oldest", 0), ("girl", 0), ("mean_age", 2), ("bills", 2)):
         written = ["" if np.isnan(x) else f"{x:.{decimals}f}" for x in homes[name]]
         assert list(texts[name].fillna("")) == written
+
+
+@pytest.mark.parametrize("rule", ["patients.region determines hospital", "patients.region <-> hospital"])
+def test_every_visit_is_in_the_hospital_of_its_patients_region(tmp_path, rule):
+    rng = np.random.default_rng(1)
+    regions = rng.integers(0, 4, 2000)
+    whose = np.repeat(np.arange(2000), rng.integers(0, 4, 2000))
+    values = {"type": "category", "values": ["0", "1", "2", "3"], "missing": False}
+    tables = {
+        "patients": {"key": "pid", "columns": {"region": values}},
+        "visits": {
+            "parent": {"table": "patients", "key": "pid", "max_children": 3},
+            "columns": {"hospital": values, "cost": {"type": "integer", "min": 0, "max": 9}},
+            "constraints": [rule],
+        },
+    }
+    given = {
+        "patients": pd.DataFrame({"pid": np.arange(2000), "region": regions}),
+        "visits": pd.DataFrame(
+            {"pid": whose, "hospital": (3 * regions[whose] + 1) % 4, "cost": rng.integers(0, 9, len(whose))}
+        ),
+    }
+    folder = {"ledger": tmp_path / "l.db", "outputs": tmp_path / "out"}
+    done = dpsynth.release(given, tables=tables, epsilon=0.5, delta=1e-6, dataset="hospital", **folder)
+    found = done.bundle.join("visits")
+    assert len(found) > 500 and (found.groupby("region").hospital.nunique() == 1).all()
+    if "<->" in rule:
+        assert (found.groupby("hospital").region.nunique() == 1).all()
+    assert done.bundle.verify().good
+    assert f"Every row of visits obeys: {rule}." in str(done.bundle.facts.tables["in_words"])
