@@ -97,7 +97,7 @@ def sampled_tables(
         tell(len(holds[:most]))
         return asked.split.of_roots(holds[:most]), len(holds[:most])
 
-    if conditions:
+    if conditions and number > 0:
         found = Split.together([*kept(source, number, seed, _PIECE, whole)])
     else:
         found, _ = whole(pa.concat_tables(more_rows(bundle, number, wish, seed)), number)

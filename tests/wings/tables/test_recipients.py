@@ -227,6 +227,15 @@ def test_what_no_root_can_have_is_refused(linked: Path, tmp_path: Path, given: s
     assert not (tmp_path / "x").exists()
 
 
+def test_no_rows_are_tables_without_rows_and_fewer_are_refused(linked: Path) -> None:
+    bundle = dpsynth.open_bundle(linked)
+    found = bundle.sample_tables(0, given="persons.age >= 80")
+    assert [len(frame) for frame in found.values()] == [0] * 4
+    assert [list(frame) for frame in found.values()] == [list(frame) for frame in bundle.tables.values()]
+    with pytest.raises(DpsynthError, match="The number of rows must be from 0"):
+        bundle.sample_tables(-1, given="persons.age >= 80")
+
+
 def test_what_no_root_that_is_drawn_has_is_refused_after_many(
     linked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
