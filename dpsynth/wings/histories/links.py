@@ -19,6 +19,8 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
+from scipy.special import ndtri
 
 from dpsynth.columns.domain import Compression, beside_first, row_before, step_of
 from dpsynth.columns.measurement import Measurement, Observation, UnitsByRows, pooled_counts
@@ -26,6 +28,7 @@ from dpsynth.config import CompiledSpec
 from dpsynth.model import Expansion
 from dpsynth.model.denoising import denoised, outside, smoothed
 from dpsynth.model.factor import Array
+from dpsynth.model.raking import raked_counts
 from dpsynth.pipeline.measuring import Answers, History, Stage, answered
 from dpsynth.pipeline.weighing import RowsDoor
 from dpsynth.statistics.cut_off import Kept
@@ -43,6 +46,10 @@ _SURE = 2.0
 _RELEASES = 1000.0
 """Releases of which noise alone makes units of a number of rows, far beyond all others, in one."""
 _LEAST = 1e-6
+_CORRELATIONS, _FLOOR = (0.6, 0.9, 0.98), 1e-3
+"""Correlations of the normal copulas that steps are a mixture of; the least weight of independent rows."""
+_ROUNDS = 30
+"""Rounds of raking."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,20 +116,12 @@ class StepKinds:
             "parts": self.parts.tolist(),
         }
 
-    @property
-    def _alike(self) -> NDArray[np.int64]:
-        """Cells as likely beside what is usual, int64[cells]: near ones by kind, far ones by both ends."""
-        far, (kinds, parts) = 1 + 2 * len(self.near), self.shape
-        to = np.isin(np.arange(kinds) - far, self.groups[self.numbers :])
-        by = np.isin(np.arange(parts), self.parts[self.numbers : -1]) + 2 * (np.arange(parts) == parts - 1)
-        kind = np.arange(kinds)[:, None]
-        return np.where(kind < far, kind, far + 3 * to[:, None] + by).reshape(-1)
-
     def spread(self, answer: Observation, rows: Array, first: float) -> tuple[Array, float]:
         """Counts of values and of those of the row before, and the variance of a kind of step's.
 
-        Within a cell, rows are spread as if columns of a row and the one before were independent. Noise is
-        taken off about alike steps: near steps of one kind from all parts, and far steps wherever they lead.
+        Noise is taken off towards a mixture of normal copulas that is fitted to the answer by least squares
+        with weights that aren't negative, up and down apart. Within a cell, rows are spread as the mixture
+        has them.
 
         Args:
             rows: float64[codes], the rows of each code.
@@ -130,22 +129,48 @@ class StepKinds:
         """
         shares, cells = (rows + _LEAST) / (rows + _LEAST).sum(), self.cells.reshape(-1)
         before = np.append(shares * (1 - first), first)
-        even = np.outer(shares, before).reshape(-1) * max(float(answer.values.sum()), 1.0)
-        held, there = np.bincount(cells, even), np.bincount(cells) > 0
-        noisy, alike = np.where(there, answer.values.reshape(-1), 0), self._alike
-        usual, number = np.bincount(alike, held), np.bincount(alike, there)
-        found = np.bincount(alike, noisy)
-        found = np.where(found > _SURE * np.sqrt(answer.variance * number), found, 0.0)
-        ratio = np.divide(found, usual, where=usual > 0, out=np.zeros(len(usual)))
-        likely = (held * ratio[alike]).reshape(self.shape)
-        if not likely.any():
-            likely = held.reshape(self.shape)
-        wanted, sums = held.reshape(self.shape).sum(axis=0), likely.sum(axis=0)
-        likely = likely * np.divide(wanted, sums, where=sums > 0, out=np.zeros(len(sums)))
-        posterior = denoised(noisy.reshape(self.shape), answer.variance, likely)
-        mean = np.where(there, posterior.mean.reshape(-1), 0.0)
-        each = np.divide(mean, held, where=held > 0, out=np.zeros(held.size))
-        return (even * each[cells]).reshape(self.kinds.shape), posterior.variance
+        even = np.outer(shares, before) * max(float(answer.values.sum()), 1.0)
+
+        def by_cell(counts: Array) -> Array:
+            return np.asarray(np.bincount(cells, counts.reshape(-1), answer.values.size), np.float64)
+
+        held = by_cell(even)
+        noisy = np.where(held > 0, answer.values.reshape(-1), 0)
+        usual, numbers = even.copy(), slice(self.numbers)
+        usual[numbers, numbers] = 0.0
+        parts = _mixture(even[numbers, numbers])
+        mixed = np.zeros((len(parts), *even.shape))
+        mixed[:, numbers, numbers] = parts
+        fitted = np.array([by_cell(own) for own in mixed])
+        there = fitted[0] > 0
+        weights = nnls(fitted[:, there].T, noisy[there].astype(np.float64))[0]
+        weights[0] = max(weights[0], _FLOOR)
+        found = usual + np.tensordot(weights, mixed, 1)
+        likely = by_cell(found)
+        wanted, sums = (own.reshape(self.shape).sum(axis=0) for own in (held, likely))
+        prior = likely.reshape(self.shape) * np.divide(wanted, sums, where=sums > 0, out=np.zeros(len(sums)))
+        posterior = denoised(noisy.reshape(self.shape), answer.variance, prior)
+        mean = np.where(held > 0, posterior.mean.reshape(-1), 0.0)
+        each = np.divide(mean, likely, where=likely > 0, out=np.zeros(likely.size))
+        return found * each[self.cells], posterior.variance
+
+
+def _mixture(even: Array) -> list[Array]:
+    """Counts of steps of as many rows: independent ones, none, and those up and down by normal copulas.
+
+    Args:
+        even: float64[numbers, numbers], counts of independent rows.
+    """
+    sums = even.sum(axis=1)
+    shares = sums / sums.sum()
+    scores = ndtri(np.cumsum(shares) - shares / 2)
+    product, squares = np.outer(scores, scores), np.add.outer(scores**2, scores**2)
+    found = [even, np.diag(sums)]
+    for r in _CORRELATIONS:
+        density = np.exp((2 * r * product - r * r * squares) / (2 * (1 - r * r)))
+        copula = raked_counts(even * density, {(1,): sums[:, None], (0,): sums[None, :]}, _ROUNDS)
+        found += [np.triu(copula), np.tril(copula, -1)]
+    return found
 
 
 @dataclass(frozen=True, eq=False)

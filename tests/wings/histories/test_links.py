@@ -101,3 +101,24 @@ def test_empty_values_beyond_all_rows_widen_no_kind_of_steps():
     groups = np.r_[np.arange(20) // 2, np.full(200, 10)]
     kinds = StepKinds.of(groups, 220, np.r_[np.full(20, 100.0), np.zeros(200)], 3)
     assert kinds.near == (1, 2)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.7, 0.95])
+@pytest.mark.parametrize("noise", [0.0, 60.0])
+def test_far_steps_lead_to_values_as_near_as_they_are_within_wide_groups(correlation, noise):
+    """Rows of a normal law; far steps are counted by thirds of the rows before, and groups of ten values."""
+    rng = np.random.default_rng(3)
+    before, other = rng.normal(0, 1, (2, 20_000))
+    after = correlation * before + np.sqrt(1 - correlation**2) * other
+    before, after = (np.clip(6 * x + NUMBERS / 2, 0, NUMBERS - 1).astype(np.int64) for x in (before, after))
+    rows = np.bincount(after, minlength=SIZE).astype(float)
+    kinds = StepKinds.of(GROUPS, NUMBERS, rows, 3)
+    exact = np.bincount(kinds.cells[after, before], minlength=np.prod(kinds.shape)).reshape(kinds.shape)
+    drawn = np.rint(exact + rng.normal(0, noise, kinds.shape)).astype(np.int64)
+    answer = Measurement(("x", "x (row before)"), drawn, "gaussian", max(noise, 0.5))
+    counts = kinds.spread(answer, rows, 0.0)[0][:NUMBERS, :NUMBERS]
+    places = np.arange(NUMBERS)
+    here, there = (counts.sum(axis=axis) @ places / counts.sum() for axis in (1, 0))
+    spread = [counts.sum(axis=axis) @ places**2 / counts.sum() - m**2 for axis, m in ((1, here), (0, there))]
+    found = (places @ counts @ places / counts.sum() - here * there) / np.sqrt(spread[0] * spread[1])
+    assert abs(found - np.corrcoef(before, after)[0, 1]) < 0.05
