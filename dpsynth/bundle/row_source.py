@@ -173,7 +173,7 @@ class RowSource:
     def _made(self, tied: Tied, number: int, rng: np.random.Generator) -> Made:
         if self.chain is None:
             return self._obeying(tied, self.codes(number, rng), rng)
-        codes, unit = self.chain.drawn(number, rng)
+        codes, unit = self.chain.drawn(number, rng, self.wanted.targets(self.model, number))
         sequences = self.chain.sequences(unit)
         codes = sequences.cells(codes, self.layout.columns)
         obeying, repairs = self._obeying(tied, codes, rng, sequences)
@@ -306,8 +306,10 @@ class Chain(Protocol):
     def sequences(self, unit: NDArray[np.integer]) -> Sequences:
         """The rows of persons by the number of each row's person, which never falls."""
 
-    def drawn(self, rows: int, rng: np.random.Generator) -> tuple[dict[str, Codes], Codes]:
-        """Rows of new persons, int64[rows] codes of the columns; and the number of each row's person."""
+    def drawn(
+        self, rows: int, rng: np.random.Generator, targets: Sequence[TableTarget]
+    ) -> tuple[dict[str, Codes], Codes]:
+        """Rows of new persons, int64[rows] codes of the columns, and each row's person; near the targets."""
 
     def save(self, folder: Path) -> None:
         """Write its files into the folder of a bundle; OSError where they can't be written."""

@@ -39,6 +39,7 @@ from dpsynth.model.factor import Array
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField, ZeroProbability
 from dpsynth.model.raking import raked_counts
+from dpsynth.model.refinement import TableTarget
 from dpsynth.model.rounding import Codes, permuted
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import Member, load, opened, require, save, save_arrays
@@ -46,6 +47,7 @@ from dpsynth.model.triangulation import Triangulation
 from dpsynth.pipeline.measuring import Measured
 from dpsynth.wings.histories.levels import Levels, by_line, drawn_to, levelled, reached, stepped
 from dpsynth.wings.histories.links import FirstRows, Linked, StepKinds
+from dpsynth.wings.histories.selection import Counted, chosen
 from dpsynth.wings.histories.sequences import UnitRows
 
 MODEL, STEPS = CHAIN_FILES
@@ -64,6 +66,8 @@ _TOLERANCE, _LEAST_PATH = 0.03, 1e4
 _SCALE = 1000
 _SURE, _TOLD = 2.0, 3.5
 _AT_ONCE = 1 << 15
+_TIMES, _OF_STEPS = 2, 3.0
+"""Units that are drawn for each one of a table, and the weight of counts of steps beside those of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +120,40 @@ class Chain:
         levels = {f"levels_{i}": shares for i, shares in enumerate(self.levels.values())}
         save_arrays(folder / STEPS, header, {**arrays, **values, **levels})
 
-    def drawn(self, rows: int, rng: np.random.Generator) -> tuple[dict[str, Codes], Codes]:
+    def drawn(
+        self, rows: int, rng: np.random.Generator, targets: Sequence[TableTarget] = ()
+    ) -> tuple[dict[str, Codes], Codes]:
         """Rows of new units: int64[rows] codes of the columns of a row, and the unit of each row, from 0.
 
         The rows of a unit stand together and in their order. The last unit has what is left of the rows.
+
+        Args:
+            targets: counts of single rows. Of ``_TIMES`` as many units, those are taken that have them.
         """
+        lengths = self._lengths_of(rows, rng)
+        if not targets or not rows:
+            return self._units(lengths, rng)
+        scale, domain = rows / self.model.total, self.model.tree.domain
+        wanted = [replace(t, weight=1.0) for t in targets]
+        wanted += [TableTarget(p, self.model.marginal(p) * scale, _OF_STEPS) for p in self.links.items()]
+        parts, units = [], 0
+        for own in np.array_split(lengths[permuted(len(lengths), rng)], -(-rows // _AT_ONCE)):
+            codes, unit = self._units(np.repeat(own, _TIMES), rng)
+            first, share = np.diff(unit, prepend=-1) != 0, float(own.sum()) / rows
+            whole = {n: np.where(first, self._places(c), np.roll(codes[c], 1)) for c, n in self.links.items()}
+            whole |= codes
+            kept = chosen(unit, [Counted.of(t, whole, domain, share) for t in wanted], _TIMES, rng)
+            numbers = np.unique(unit[kept], return_inverse=True)[1] + units
+            parts.append({c: codes[c][kept] for c in codes} | {"": numbers})
+            units += len(own)
+        found = {c: np.concatenate([part[c] for part in parts]) for c in parts[0]}
+        return found, found.pop("")
+
+    def _units(self, lengths: Codes, rng: np.random.Generator) -> tuple[dict[str, Codes], Codes]:
+        """Rows of units with so many rows, in their order, and the unit of each."""
         before = {*self.links.values(), *map(_value_before, self._told)}
         own = [c for c in self.model.tree.domain.columns if c not in before]
-        lengths = -np.sort(-self._lengths_of(rows, rng))
+        lengths = -np.sort(-lengths)
         numbers = permuted(len(lengths), rng)
         parts = [{c: np.zeros(0, np.int64) for c in ("", *own)}]
         told = (*self.links, *self._told, self.place)
