@@ -125,7 +125,7 @@ class Chain:
     ) -> tuple[dict[str, Codes], Codes]:
         """Rows of new units: int64[rows] codes of the columns of a row, and the unit of each row, from 0.
 
-        The rows of a unit stand together and in their order. The last unit has what is left of the rows.
+        The rows of a unit stand together and in their order. One unit has what is left of the rows.
 
         Args:
             targets: counts of single rows. Of ``_TIMES`` as many units, those are taken that have them.
