@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Compression, Domain
-from dpsynth.columns.measurement import Observation, pooled_counts
+from dpsynth.columns.measurement import Observation, PublicCounts, pooled_counts
 from dpsynth.model.denoising import NOBODY, outside, smoothed
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.least_squares import on_simplex
 from dpsynth.model.markov_random_field import MarkovRandomField
 
-_NOBODY = 1e-9
-"""Least number of rows of a value, so that shares are defined."""
+_NOBODY, _PART_OF_A_ROW = 1e-9, 1e-3
+"""Least number of rows of a value, so that shares are defined: of any, and of one whose counts are public."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +149,11 @@ class Expansion:
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _spread(self, column: str, rows: Array) -> Array:
+        if public := [m for m in self.singles if m.clique == (column,) and isinstance(m, PublicCounts)]:
+            # A share of less than a row is a share too.
+            values = np.maximum(public[0].values, _PART_OF_A_ROW)
+            of_groups = np.equal.outer(np.arange(rows.size), self.compression.groups[column]) * values
+            return np.asarray(of_groups * (rows / of_groups.sum(axis=1))[:, None])
         counts, variance = self._counts(column)
         numbers = self.numbers.get(column, 0)
         empty = np.zeros(counts.size, dtype=np.bool_)

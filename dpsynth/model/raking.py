@@ -13,7 +13,7 @@ raking to counts of rows of single columns: as if the number of rows of a person
 the columns.
 
 Invariant: post-processing of a model and of answers. If the model gives the public cells any probability, its
-marginals are the public ones.
+marginals are the public ones. It keeps its number of rows in any case.
 """
 
 from __future__ import annotations
@@ -207,11 +207,16 @@ def raked_counts(counts: Array, wanted: Mapping[tuple[int, ...], Array], rounds:
 
 
 def _set(model: MarkovRandomField, beliefs: list[Array], home: int, marginal: PublicMarginal) -> float:
-    """Largest error of a marginal's shares, before it is set in a clique around its columns."""
+    """Largest error of a marginal's shares, before it is set in a clique around its columns.
+
+    The shares of cells that the model excludes go to the others, in proportion.
+    """
     clique = model.tree.cliques[home]
     now = sum_to(beliefs[home].astype(np.float64), clique, marginal.clique) / model.total
-    off = float(np.abs(now - marginal.shares).max())
-    ratio = np.divide(marginal.shares, now, out=np.ones_like(now), where=now > 0)
+    shares = np.where(now > 0, marginal.shares, 0.0)
+    shares /= shares.sum()
+    off = float(np.abs(now - shares).max())
+    ratio = np.divide(shares, now, out=np.ones_like(now), where=now > 0)
     order = tuple(c for c in clique if c in marginal.clique)
     beliefs[home] = beliefs[home] * spread(sum_to(ratio, marginal.clique, order), order, clique)
     return off

@@ -1,5 +1,6 @@
 """Models and tables agree with known marginals: exactly, and with as little else changed as may be."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -99,6 +100,35 @@ def test_a_model_of_values_whose_groups_were_fitted_has_the_known_marginals(merg
         assert np.abs(after.marginal((column,)) - counts((column,))).max() < 1e-5
     for edge in after.tree.edges:
         assert edge.parent < edge.child
+
+
+def test_rare_public_values_of_a_merged_column_keep_their_shares():
+    """A value of a tenth of a row too, and numbers far behind all others."""
+    domain = Domain({"pay": 60, "sex": 2})
+    shares = np.zeros(60)
+    shares[:6], shares[[20, 21, 40, 59]] = 0.15, [0.05, 0.03, 0.0199, 0.0001]
+    known = PublicMarginals.of([PublicMarginal(("pay",), shares, counted=False)])
+    singles, _ = public_counts(known, 100)
+    total = Measurement((), np.array(100), "none", 0.0)
+    sex = Measurement(("sex",), np.array([60, 40]), "gaussian", 3.0)
+    grouping = Compression({"pay": np.minimum(np.arange(60), 4)})
+    expansion = Expansion(domain, grouping, (total, *singles, sex), {"pay": 60})
+    after = raked(expansion.model(estimate(expansion.coarse, expansion.sums).model), known)
+    assert np.abs(after.marginal(("pay",)) / 100 - shares).max() < 1e-6
+
+
+def test_a_model_that_excludes_public_cells_keeps_its_rows():
+    model = fitted(PublicMarginals())
+    a, b = model.tree.cliques.index(("a", "b")), model.tree.cliques.index(("b", "c"))
+    beliefs = list(model.beliefs)
+    lost = beliefs[a][:, 3].sum()
+    beliefs[a] = beliefs[a] * (np.arange(4) < 3) * (ROWS / (ROWS - lost))
+    beliefs[b] = beliefs[b] * (np.arange(4) < 3)[:, None] * (ROWS / (ROWS - lost))
+    known = public_marginals_of(("b",))
+    after = raked(replace(model, beliefs=tuple(beliefs)), known)
+    assert all(belief.sum() == pytest.approx(ROWS) for belief in after.beliefs)
+    kept = counts(("b",))[:3]
+    assert after.marginal(("b",)) == pytest.approx([*(kept * ROWS / kept.sum()), 0.0])
 
 
 def _in_groups(clique, groups):
