@@ -178,7 +178,9 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Categories(Checked):
-    """A list of distinct texts or whole numbers."""
+    """A list of distinct texts or whole numbers; those that others begin with may end with a blank."""
+
+    beginnings: bool = False
 
     def check(self, value: object) -> tuple[str | int, ...]:
         if value is None:
@@ -189,9 +191,10 @@ class Categories(Checked):
             raise refused(f"must have at most {MAX_DOMAIN_SIZE:,} categories")
         seen: set[str] = set()
         for i, item in enumerate(value):
-            text = cell_text(item, "a category", i)
-            if text == "":
+            begins = self.beginnings and isinstance(item, str)
+            if cell_text(item.rstrip(" ") if begins else item, "a category", i) == "":
                 raise refused("is the empty text, which always means missing; remove it", i)
+            text = str(item)
             if isinstance(item, int) and abs(item) > _LARGEST_INTEGER:
                 raise refused("is too large for a number; put it in quotes", i)
             if text in seen:

@@ -60,7 +60,7 @@ from dpsynth.columns.number_texts import (
     form_of,
 )
 from dpsynth.columns.section import Choice, Number, Value, Whole, refused, without_default
-from dpsynth.columns.sums import Steps, steps_of
+from dpsynth.columns.sums import Steps, begun, steps_of
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class NumericCodec(Codec):
         many[-1] = max(min(many[-1], high[-1] - low[-1]), 1)
         bins = np.repeat(np.arange(len(low)), many)
         number = np.arange(len(bins)) - np.repeat(np.cumsum(many) - many, many)
-        steps = low[bins] + number * (high - low + 1)[bins] // many[bins]
+        steps = low[bins] + begun((high - low + 1)[bins], number, many[bins])
         edges = np.where(number == 0, np.array(self.edges[:-1])[bins], steps / 10.0**self.decimals)
         return replace(self, edges=(*edges.tolist(), self.edges[-1]), slopes=()), bins
 
@@ -566,7 +566,7 @@ def number_bins(edges: Sequence[Decimal], decimals: Value) -> list[Decimal]:
 
 def whole_bins(edges: Sequence[Decimal]) -> Declared:
     """The keys of bins of whole numbers. The last upper edge lies half a step above the largest value."""
-    starts, last = [int(edge) for edge in edges[:-1]], int(edges[-1])
+    starts, last = [int(edge) for edge in edges[:-1]], floor(edges[-1])
     if all(b - a == 1 for a, b in pairwise([*starts, last + 1])):
         return {"min": starts[0], "max": last, "bins": len(starts)}
     # A last edge that is given twice makes a bin of the largest value alone.

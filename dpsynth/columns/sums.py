@@ -169,6 +169,11 @@ class MeasuredSums(Noisy):
         return (*self.by, self.column)
 
 
+def begun(width: Integers, number: Integers, pieces: Integers) -> Integers:
+    """Steps before each piece of a bin in pieces of equal width, by its number; no product is too large."""
+    return width // pieces * number + width % pieces * number // pieces
+
+
 @dataclass(frozen=True)
 class Pieces:
     """The pieces of a column's bins.
@@ -195,7 +200,7 @@ class Pieces:
         each = np.minimum(np.maximum(number, 1), width)
         bins, index = np.repeat(np.arange(steps.bins), each), np.arange(int(each.sum()))
         turn = index - np.repeat(np.cumsum(each) - each, each)
-        return cls(tuple((steps.low[bins] + width[bins] * turn // each[bins]).tolist()), steps.bins)
+        return cls(tuple((steps.low[bins] + begun(width[bins], turn, each[bins])).tolist()), steps.bins)
 
     @cached_property
     def array(self) -> Integers:

@@ -311,7 +311,7 @@ class TextColumn(Modelled):
         default=None,
         description="Number of first characters; all that the pattern allows are modelled. Or give prefixes.",
     )
-    prefixes: Annotated[tuple[str | int, ...], Categories()] | None = Field(
+    prefixes: Annotated[tuple[str | int, ...], Categories(beginnings=True)] | None = Field(
         default=None,
         description="Beginnings of texts, from public knowledge, one value each. Texts that begin "
         "otherwise count as other, or as missing.",

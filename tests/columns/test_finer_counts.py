@@ -22,6 +22,15 @@ def test_no_bin_has_more_pieces_than_steps_nor_fewer_than_one():
     assert Pieces.of(STEPS, np.array([0, 0, 0])).first == tuple(STEPS.low.tolist())
 
 
+def test_pieces_of_the_widest_bins_rise():
+    edges = (-(10.0**15), 0.0, 10.0**15)
+    steps = NumericCodec(edges, 0, integer=True).steps
+    first = np.array(Pieces.of(steps, np.full(2, 2**15)).first)
+    assert np.diff(first).min() >= (steps.last + 1) // 2**16 - 1 and len(first) == 2**16
+    fine, bins = NumericCodec(edges, 0, integer=True).divided(np.full(2, 2**15))
+    assert len(fine.labels) == len(bins) == 2**16
+
+
 def test_other_pieces_have_another_digest():
     assert Pieces((0, 2), 1).digest != Pieces((0, 3), 1).digest
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpsynth.columns.category import BooleanCodec
@@ -21,13 +21,14 @@ from dpsynth.columns.codec import Intervals, Truths
 from dpsynth.columns.column import Column
 from dpsynth.columns.expression import MOMENTS, microseconds
 from dpsynth.columns.kinds import KINDS
+from dpsynth.columns.layout import Layout
 from dpsynth.columns.numeric import NumericCodec
-from dpsynth.columns.public_schema import public_schema
+from dpsynth.columns.public_schema import public_schema, published_layout
 from dpsynth.columns.text import TextCodec
 from dpsynth.config import compiled
 from dpsynth.config.document import parse_yaml
 from dpsynth.wings.owner.starter.sketch import Sketch, fitted
-from tests.columns.declared import STRATEGIES
+from tests.columns.declared import STRATEGIES, declared
 from tests.specs import spec_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,6 +127,17 @@ def test_a_kind_that_is_read_has_a_strategy_for_properties(kind):
 def test_any_declared_codec_keeps_its_promises(column, seed):
     rng = np.random.default_rng(seed)
     check_codec(column.codec, rng.integers(0, len(column.codec.labels), 40), rng)
+
+
+@settings(deadline=None)
+@given(st.one_of(*STRATEGIES.values()))
+@example(declared({"type": "integer", "min": -1000, "max": -1}))
+@example(declared({"type": "text", "pattern": "[A-C]{2} [0-9]", "keep": 3}))
+def test_any_declared_column_is_read_back_from_a_published_schema(column):
+    layout = Layout.of([column])
+    written = json.loads(json.dumps(public_schema(layout)), parse_float=Decimal)
+    again = published_layout(written)
+    assert [(c.name, c.labels) for c in again.columns] == [(c.name, c.labels) for c in layout.columns]
 
 
 @pytest.mark.parametrize("kind", KINDS)
