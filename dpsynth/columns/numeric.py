@@ -60,7 +60,7 @@ from dpsynth.columns.number_texts import (
     form_of,
 )
 from dpsynth.columns.section import Choice, Number, Value, Whole, refused, without_default
-from dpsynth.columns.sums import Steps, begun, steps_of
+from dpsynth.columns.sums import Steps, steps_of
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class NumericCodec(Codec):
         many[-1] = max(min(many[-1], high[-1] - low[-1]), 1)
         bins = np.repeat(np.arange(len(low)), many)
         number = np.arange(len(bins)) - np.repeat(np.cumsum(many) - many, many)
-        steps = low[bins] + begun((high - low + 1)[bins], number, many[bins])
+        steps = low[bins] + number * (high - low + 1)[bins] // many[bins]
         edges = np.where(number == 0, np.array(self.edges[:-1])[bins], steps / 10.0**self.decimals)
         return replace(self, edges=(*edges.tolist(), self.edges[-1]), slopes=()), bins
 

@@ -169,11 +169,6 @@ class MeasuredSums(Noisy):
         return (*self.by, self.column)
 
 
-def begun(width: Integers, number: Integers, pieces: Integers) -> Integers:
-    """Steps before each piece of a bin in pieces of equal width, by its number; no product is too large."""
-    return width // pieces * number + width % pieces * number // pieces
-
-
 @dataclass(frozen=True)
 class Pieces:
     """The pieces of a column's bins.
@@ -191,7 +186,7 @@ class Pieces:
 
     @classmethod
     def of(cls, steps: Steps, number: Integers) -> Pieces:
-        """Pieces of equal width.
+        """Pieces of equal width. Bins that begin at one step, being narrower than it, have one in common.
 
         Args:
             number: int64[bins], the number of pieces of each, at least 1; at most one a step.
@@ -200,7 +195,8 @@ class Pieces:
         each = np.minimum(np.maximum(number, 1), width)
         bins, index = np.repeat(np.arange(steps.bins), each), np.arange(int(each.sum()))
         turn = index - np.repeat(np.cumsum(each) - each, each)
-        return cls(tuple((steps.low[bins] + begun(width[bins], turn, each[bins])).tolist()), steps.bins)
+        first = np.unique(steps.low[bins] + width[bins] * turn // each[bins])
+        return cls(tuple(first.tolist()), steps.bins)
 
     @cached_property
     def array(self) -> Integers:

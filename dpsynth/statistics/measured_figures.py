@@ -182,7 +182,7 @@ class FinerQuantiles:
     variance V, the pieces are estimated by f + l (c - sum of f)/K with l = K v/(K v + V): they add up to the
     mean of both, weighted by precision. A sum of pieces with weights w, of mean m in a bin, is then the sum
     of (w - l m) f and of l m c over the bins. The two are independent, so its variance is that of both
-    together.
+    together. Bins that are narrower than a step, and begin at the same one, count as one bin.
 
     Attributes:
         measured: the finer counts, whose clique ``direct`` covers.
@@ -210,12 +210,17 @@ class FinerQuantiles:
         return steps
 
     @cached_property
+    def _joined(self) -> NDArray[np.int64]:
+        """The number of bins that begin at each step where one does: they count as one bin here."""
+        return np.unique(self._steps.low, return_counts=True)[1]
+
+    @cached_property
     def _bin(self) -> NDArray[np.intp]:
-        return self.measured.pieces.bin_of(self._steps)
+        return np.unique(self.measured.pieces.bin_of(self._steps), return_inverse=True)[1]
 
     @cached_property
     def _number(self) -> NDArray[np.intp]:
-        return np.bincount(self._bin, minlength=self._steps.bins)
+        return np.bincount(self._bin, minlength=len(self._joined))
 
     @cached_property
     def _variances(self) -> tuple[float, float]:
@@ -230,23 +235,24 @@ class FinerQuantiles:
     @cached_property
     def _trusted(self) -> Numbers:
         """The weight l of each bin's own count."""
-        noise = self._number * self.measured.variance
-        return np.asarray(noise / (noise + sum(self._variances)))
+        noise, (shared, own) = self._number * self.measured.variance, self._variances
+        return np.asarray(noise / (noise + (shared * self._joined**2 + own * self._joined)))
 
     @cached_property
     def _cells(self) -> Numbers:
         pieces = self.measured.values.reshape(-1, len(self._bin)).astype(np.float64)
         marginal = self.direct.marginal(self.measured.clique)
         bins = marginal.reshape(-1, marginal.shape[-1])[:, : self._steps.bins]
-        own = np.add.reduceat(pieces, np.searchsorted(self._bin, np.arange(self._steps.bins)), axis=1)
+        bins = np.add.reduceat(bins, np.cumsum(self._joined) - self._joined, axis=1)
+        own = np.add.reduceat(pieces, np.searchsorted(self._bin, np.arange(len(self._joined))), axis=1)
         missing = self._trusted * (bins - own) / self._number
         return np.asarray(pieces + missing[:, self._bin])
 
     def _reach(self, weights: Numbers) -> float:
         shared, own = self._variances
-        kept = self._trusted * np.bincount(self._bin, weights, self._steps.bins) / self._number
+        kept = self._trusted * np.bincount(self._bin, weights, len(self._joined)) / self._number
         pieces = weights - kept[self._bin]
-        of_bins = own * float(kept @ kept) + shared * float(kept.sum()) ** 2
+        of_bins = own * float(kept @ (kept * self._joined)) + shared * float(kept @ self._joined) ** 2
         return Z95 * sqrt(max(self.measured.variance * float(pieces @ pieces) + of_bins, 0.0))
 
     @cached_property

@@ -22,13 +22,13 @@ def test_no_bin_has_more_pieces_than_steps_nor_fewer_than_one():
     assert Pieces.of(STEPS, np.array([0, 0, 0])).first == tuple(STEPS.low.tolist())
 
 
-def test_pieces_of_the_widest_bins_rise():
-    edges = (-(10.0**15), 0.0, 10.0**15)
-    steps = NumericCodec(edges, 0, integer=True).steps
-    first = np.array(Pieces.of(steps, np.full(2, 2**15)).first)
-    assert np.diff(first).min() >= (steps.last + 1) // 2**16 - 1 and len(first) == 2**16
-    fine, bins = NumericCodec(edges, 0, integer=True).divided(np.full(2, 2**15))
-    assert len(fine.labels) == len(bins) == 2**16
+def test_bins_narrower_than_a_step_have_a_piece_in_common():
+    """Amounts up to 10^10 in cents have steps of tens of units."""
+    steps = NumericCodec((0.0, 0.01, 5.0, 90.0, 1e10), 2, integer=False).steps
+    assert steps.low.tolist() == [0, 0, 0, 9] and steps.unit == 10
+    pieces = Pieces.of(steps, np.array([1, 1, 4, 4]))
+    assert pieces.first[:5] == (0, 2, 4, 6, 9) and np.diff(pieces.first).min() > 0
+    assert pieces.bin_of(steps)[0] == 2 and (pieces.last(steps) >= pieces.array).all()
 
 
 def test_other_pieces_have_another_digest():

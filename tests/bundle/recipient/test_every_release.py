@@ -1,7 +1,9 @@
 """Bundles of every kind of release are verified, asked and extended."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -58,6 +60,21 @@ def test_a_bundle_whose_search_found_no_value_is_opened_and_good(tmp_path):
     bundle = open_bundle(made.folder)
     assert {c.name: c.labels for c in bundle.layout.columns}["name"] == ("other", "(missing)")
     assert bundle.verify().good and set(bundle.query("count by name").frame.name) == {"other", "(missing)"}
+
+
+def test_amounts_in_wide_bounds_have_quantiles(tmp_path, monkeypatch):
+    """Bins of some cents begin at one of the steps, which are of tens of units between ends so far apart."""
+    seed_noise(monkeypatch, 1)
+    pay = np.exp(np.random.default_rng(1).normal(12, 2, 2000)).round(2)
+    columns = {"pay": {"type": "number", "min": 0, "max": 10**10, "decimals": 2}}
+    keys = {"dataset": "d", "columns": columns, "ledger": tmp_path / "l.db", "outputs": tmp_path / "outputs"}
+    publish = {"statistics": [{"quantiles": "pay", "at": [0.5]}]}
+    made = dpsynth.release(pd.DataFrame({"pay": pay}), epsilon=3, publish=publish, **keys)
+    bundle = open_bundle(made.folder)
+    (median,) = bundle.statistics["quantiles of pay"].to_dict("records")
+    assert (Path(made.folder) / "public" / "finer_counts.json").exists()
+    assert median["low"] <= np.median(pay) <= median["high"] < 1.2 * median["low"]
+    assert bundle.verify().good
 
 
 # Persons, whose columns are measured again, are the kind in which most of the figures come together.
