@@ -5,7 +5,8 @@
 2. The noisy distances of these pairs are asked for, and those of pairs so small that measuring them costs
    next to nothing. If that would be all pairs, no pair is chosen by the exponential mechanism.
 3. The gain of a pair is its distance less the noise of its cells, at the price that a unit of the budget
-   brings elsewhere (``allocation``). A junction tree is grown from the pairs of positive gain. Those
+   brings elsewhere (``allocation``); less what denoising leaves of it, where evidence shows that the two
+   depend on each other. A junction tree is grown from the pairs of positive gain. Those
    that join two components come first, since all columns on either side depend on them; then the others.
 4. Pairs of small columns are gathered into blocks (``blocks``). Single columns count as cliques of their
    own: at a low budget those of many places get most of it, and are measured again.
@@ -41,6 +42,7 @@ from dpsynth.strategy.allocation import MEASURED_A_COLUMN, Split, Trade, shared,
 from dpsynth.strategy.candidates import MOST_CELLS, Forest, blocks, most_cells, with_blocks
 from dpsynth.strategy.exclusive_ors import SHOWN, Scan, scan_of
 from dpsynth.strategy.second_round import (
+    DENOISED,
     LATER,
     TREE_CELLS,
     later_distances,
@@ -125,6 +127,15 @@ class Pairs:
     @property
     def burdens(self) -> Floats:
         return self.cells * self.weights
+
+    def told(self, problem: Problem) -> NDArray[np.bool_]:
+        """Pairs of which other releases or a public table tell, of so many cells that they are denoised.
+
+        What is known of them joins their columns, but may have changed.
+        """
+        earlier = [{*m.clique} for m in problem.earlier if m.variance > 0]
+        known = [any(columns.issuperset(pair) for columns in earlier) for pair in self.cliques]
+        return np.array(known, dtype=bool) & (self.cells >= LEAST_DENOISED)
 
     @property
     def given(self) -> NDArray[np.intp]:
@@ -350,10 +361,12 @@ class _Grown:
 def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: Trade, bound: int) -> _Grown:
     weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
     sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
-    price = trade.price(weighted, pairs.burdens)
+    told = pairs.told(problem)
+    burdens = pairs.burdens * np.where(told, DENOISED, 1.0)
+    price = trade.price(weighted, burdens)
     for _ in range(2):
-        joining = trade.gains(JOINING * weighted, pairs.burdens, price)
-        gains = trade.gains(weighted, pairs.burdens, price)
+        joining = trade.gains(JOINING * weighted, burdens, price)
+        gains = trade.gains(np.where(told, JOINING, 1.0) * weighted, burdens, price)
         chosen, full = _tree(problem, pairs, joining, gains, bound)
         members = [(int(pairs.first[i]), int(pairs.second[i])) for i in chosen.tolist()]
         split = shared(trade, sizes, members, pairs.weights[chosen])

@@ -92,6 +92,22 @@ def test_what_has_changed_is_asked_for_and_what_has_not_is_not(method):
         assert held["beside"] == [changed]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_relation_of_many_values_that_has_moved_is_asked_for(seed):
+    """Of 900 cells noise outweighs the distance from what was known; what is left of it is little."""
+    domain, rng = Domain({"c0": 30, "c1": 30, "c2": 4}), np.random.default_rng(0)
+
+    def moved(by, rows=1200):
+        c0 = np.clip(np.rint(rng.normal(10 + by, 4, rows)), 0, 29).astype(int)
+        return {"c0": c0, "c1": (c0 + rng.integers(0, 2, rows)) % 30, "c2": rng.integers(0, 4, rows)}
+
+    door = door_of(moved(6), seed, Fraction(1, 2), domain)
+    problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10)
+    before = told(moved(0), [("c0", "c1")], sigma=4.0, domain=domain)
+    found = STRATEGIES["auto"].select(door, with_earlier(problem, before))
+    assert ("c0", "c1") in found.cliques
+
+
 def test_the_bound_that_noise_sets_is_beside_what_is_known(monkeypatch):
     """Planted: counted with it, a large model of earlier answers would leave no room for anything new."""
     monkeypatch.setattr(auto, "LEAST_CELLS", 0)
