@@ -150,7 +150,6 @@ class Expansion:
 
     def _spread(self, column: str, rows: Array) -> Array:
         if public := [m for m in self.singles if m.clique == (column,) and isinstance(m, PublicCounts)]:
-            # A share of less than a row is a share too.
             values = np.maximum(public[0].values, _PART_OF_A_ROW)
             of_groups = np.equal.outer(np.arange(rows.size), self.compression.groups[column]) * values
             return np.asarray(of_groups * (rows / of_groups.sum(axis=1))[:, None])

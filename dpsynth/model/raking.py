@@ -207,10 +207,7 @@ def raked_counts(counts: Array, wanted: Mapping[tuple[int, ...], Array], rounds:
 
 
 def _set(model: MarkovRandomField, beliefs: list[Array], home: int, marginal: PublicMarginal) -> float:
-    """Largest error of a marginal's shares, before it is set in a clique around its columns.
-
-    The shares of cells that the model excludes go to the others, in proportion.
-    """
+    """Largest error of a marginal's shares among possible cells, before it is set in a clique around it."""
     clique = model.tree.cliques[home]
     now = sum_to(beliefs[home].astype(np.float64), clique, marginal.clique) / model.total
     shares = np.where(now > 0, marginal.shares, 0.0)

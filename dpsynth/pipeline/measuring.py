@@ -568,15 +568,13 @@ def _by_rows(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansio
 
 def _columns_apart(selection: Selection, compression: Compression) -> Selection:
     """The selection with its answers about one column alone, over values, among ``singles``."""
-    answers = list(zip(selection.cliques, selection.answers, strict=True))
-    kept = [(c, m) for c, m in answers if len(c) > 1 or c[0] in compression.groups]
-    alone = (m for c, m in answers if m is not None and len(c) == 1 and c[0] not in compression.groups)
-    return replace(
-        selection,
-        cliques=tuple(c for c, _ in kept),
-        answers=tuple(m for _, m in kept),
-        singles=(*selection.singles, *alone),
-    )
+    every = [
+        (len(c) == 1 and c[0] not in compression.groups, c, m)
+        for c, m in zip(selection.cliques, selection.answers, strict=True)
+    ]
+    alone = (m for apart, _, m in every if apart and m is not None)
+    cliques, answers = tuple(c for a, c, _ in every if not a), tuple(m for a, _, m in every if not a)
+    return replace(selection, cliques=cliques, answers=answers, singles=(*selection.singles, *alone))
 
 
 def _by_weights(

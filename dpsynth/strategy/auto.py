@@ -124,15 +124,8 @@ class Pairs:
         heavy = np.maximum(weights[kept], 1e-9)
         return cls(cliques, first, second, cells[kept], heavy, wanted, small, picks(values, measure))
 
-    @property
-    def burdens(self) -> Floats:
-        return self.cells * self.weights
-
     def told(self, problem: Problem) -> NDArray[np.bool_]:
-        """Pairs of which other releases or a public table tell, of so many cells that they are denoised.
-
-        What is known of them joins their columns, but may have changed.
-        """
+        """Pairs of which other releases or a public table tell, of so many cells that they are denoised."""
         earlier = [{*m.clique} for m in problem.earlier if m.variance > 0]
         known = [any(columns.issuperset(pair) for columns in earlier) for pair in self.cliques]
         return np.array(known, dtype=bool) & (self.cells >= LEAST_DENOISED)
@@ -362,7 +355,7 @@ def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: Trade, boun
     weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
     sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
     told = pairs.told(problem)
-    burdens = pairs.burdens * np.where(told, DENOISED, 1.0)
+    burdens = pairs.cells * pairs.weights * np.where(told, DENOISED, 1.0)
     price = trade.price(weighted, burdens)
     for _ in range(2):
         joining = trade.gains(JOINING * weighted, burdens, price)
