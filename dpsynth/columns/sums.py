@@ -195,8 +195,7 @@ class Pieces:
         each = np.minimum(np.maximum(number, 1), width)
         bins, index = np.repeat(np.arange(steps.bins), each), np.arange(int(each.sum()))
         turn = index - np.repeat(np.cumsum(each) - each, each)
-        first = np.unique(steps.low[bins] + width[bins] * turn // each[bins])
-        return cls(tuple(first.tolist()), steps.bins)
+        return cls(tuple(np.unique(steps.low[bins] + width[bins] * turn // each[bins]).tolist()), steps.bins)
 
     @cached_property
     def array(self) -> Integers:

@@ -150,8 +150,8 @@ class Expansion:
 
     def _spread(self, column: str, rows: Array) -> Array:
         if public := [m for m in self.singles if m.clique == (column,) and isinstance(m, PublicCounts)]:
-            values = np.maximum(public[0].values, _PART_OF_A_ROW)
-            of_groups = np.equal.outer(np.arange(rows.size), self.compression.groups[column]) * values
+            of_groups = np.equal.outer(np.arange(rows.size), self.compression.groups[column])
+            of_groups = of_groups * np.maximum(public[0].values, _PART_OF_A_ROW)
             return np.asarray(of_groups * (rows / of_groups.sum(axis=1))[:, None])
         counts, variance = self._counts(column)
         numbers = self.numbers.get(column, 0)

@@ -182,7 +182,7 @@ class FinerQuantiles:
     variance V, the pieces are estimated by f + l (c - sum of f)/K with l = K v/(K v + V): they add up to the
     mean of both, weighted by precision. A sum of pieces with weights w, of mean m in a bin, is then the sum
     of (w - l m) f and of l m c over the bins. The two are independent, so its variance is that of both
-    together. Bins that are narrower than a step, and begin at the same one, count as one bin.
+    together.
 
     Attributes:
         measured: the finer counts, whose clique ``direct`` covers.

@@ -5,8 +5,7 @@
 2. The noisy distances of these pairs are asked for, and those of pairs so small that measuring them costs
    next to nothing. If that would be all pairs, no pair is chosen by the exponential mechanism.
 3. The gain of a pair is its distance less the noise of its cells, at the price that a unit of the budget
-   brings elsewhere (``allocation``); less what denoising leaves of it, where evidence shows that the two
-   depend on each other. A junction tree is grown from the pairs of positive gain. Those
+   brings elsewhere (``allocation``). A junction tree is grown from the pairs of positive gain. Those
    that join two components come first, since all columns on either side depend on them; then the others.
 4. Pairs of small columns are gathered into blocks (``blocks``). Single columns count as cliques of their
    own: at a low budget those of many places get most of it, and are measured again.
