@@ -162,7 +162,7 @@ def test_an_exchanged_household_moves_no_answer_by_more_than_an_exchanged_row_wo
     plan = inputs_of(spec).plan
     assert plan.neighbours.rows_public and ("count", 60) in record.disclosed
     largest, dearest = 0, 0.0
-    for changed in islice(exchanged(given), cases(48, part=8, least=6)):
+    for changed in islice(exchanged(given), cases(48, part=16, least=3)):
         after = on(tmp_path, changed, record, noise, "replace_one")
         assert list(faults(record, after)) == []
         dearest = max(dearest, exact_cost(record, after).share_of(plan.measure, plan.whole.budget))
