@@ -199,7 +199,7 @@ SIZES = (501, 65, 2)
 ASKED: dict[str, tuple[Ask, Sequence[int]]] = {
     "count": (lambda c, _: c.count(PRICE), (1,)),
     "marginals": (lambda c, n: c.marginals(PAIRS[:n], PRICE), SIZES),
-    "marginals of many cells": (lambda c, n: c.marginals([NAMES[:n]], PRICE), (21, 17, 1)),
+    "marginals of many cells": (lambda c, n: c.marginals([("g", *NAMES[:n])], PRICE), (4, 1)),
     "singles": (lambda c, _: c.grouped(joined()).singles(["g"], PRICE), (GROUPS,)),
     "sums": (
         lambda c, n: c.sums("x", ("h",), Centring((SPAN, -SPAN), n), PRICE),
