@@ -391,20 +391,16 @@ def estimate(
 def _tilted_to(
     domain: Domain, wanted: Mapping[Clique, Array], shut: Mapping[Clique, Array], rows: float
 ) -> dict[Clique, Array]:
-    """Log-potentials of the columns in zeros, for which these leave each column its own distribution.
+    """Log-potentials of single columns with which zeros leave each its own distribution, ``wanted``.
 
-    Zeros would leave others of independent columns. Where a rule has the cells of several columns missing
-    together, and a third of each is, a product has all of them missing far too rarely.
-
-    Args:
-        wanted: log-probabilities of each column's values, by its name alone.
-        shut: -inf for cells that are zeros, by clique in the order of ``BeliefPropagation.order``.
+    Where a rule has cells of several columns missing together, and a third of each is, independent columns
+    would have all of them missing far too rarely. ``shut`` is -inf in zeros, and cliques are in the order of
+    ``BeliefPropagation.order``.
     """
     columns: list[Clique] = [(c,) for c in domain.columns if any(c in clique for clique in shut)]
-    own = {c: rows * np.exp(wanted[c]) for c in columns}
     start = {c: wanted[c] for c in columns}
     start |= {clique: start.get(clique, 0.0) + excluded for clique, excluded in shut.items()}
-    single = [Target(c, counts, counts) for c, counts in own.items()]
+    single = [Target(c, counts, counts) for c in columns for counts in [rows * np.exp(wanted[c])]]
     likelihood = Likelihood(junction_tree(domain, shut), single, start, rows, "float64")
     search = DualPath(likelihood, _MOST_TILTS, lambda _: None)
     search.start_at_centre(_FIRST)

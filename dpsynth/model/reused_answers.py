@@ -77,9 +77,7 @@ class Drift:
 
 
 def drifts(
-    now: Sequence[Observation],
-    earlier: Sequence[tuple[int, Sequence[Observation]]],
-    shrinkage: float = 0.0,
+    now: Sequence[Observation], earlier: Sequence[tuple[int, Sequence[Observation]]], shrinkage: float = 0.0
 ) -> tuple[Drift, ...]:
     """The drift from each earlier period, by its age (1 or more) and the noisy counts of single columns.
 

@@ -175,11 +175,7 @@ def distributions(
 
 
 def drawn_cells(
-    group: Codes,
-    groups: int,
-    cells: int,
-    weights_of: Callable[[Codes], Array],
-    rng: np.random.Generator,
+    group: Codes, groups: int, cells: int, weights_of: Callable[[Codes], Array], rng: np.random.Generator
 ) -> Codes:
     """A cell for each row, from its group's fresh float64[groups, cells]; ``NoWeight`` if it has none."""
     if groups > 4 * len(group):

@@ -21,13 +21,7 @@ from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.ledger.balance import Balance, CapChange, Reservation, first_balance, first_entry
 from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
-from dpsynth.pipeline.reservation import (
-    Occasion,
-    next_releases,
-    occasion_of,
-    reservation_of,
-    table_of,
-)
+from dpsynth.pipeline.reservation import Occasion, next_releases, occasion_of, reservation_of, table_of
 from dpsynth.plan.expected_errors import (
     STRONG,
     WEAK,

@@ -22,7 +22,7 @@ from dpsynth.bundle.row_source import Chain, Densities, RowSource
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.layout import Layout
 from dpsynth.columns.measurement import ExactTotal, Observation, estimated_total, pooled_counts
-from dpsynth.columns.rules import grids_of, zeros_of
+from dpsynth.columns.rules import grids_of, told_only, zeros_of
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.model import (
     Bounds,
@@ -109,7 +109,7 @@ def fit_model(compiled: CompiledSpec, layout: Layout, max_cells: int, measured: 
         *(measured.weights or expansion).sums,
         *denoised_answers(measured.fitted_to, measured.posteriors),
     ]
-    impossible = zeros_of(grids_of(compiled.rules, layout), expansion.compression.groups)
+    impossible = _impossible(compiled, layout, measured)
     capacity = max_cells - expansion.cells
     return estimate(
         expansion.coarse,
@@ -121,12 +121,16 @@ def fit_model(compiled: CompiledSpec, layout: Layout, max_cells: int, measured: 
     )
 
 
+def _impossible(compiled: CompiledSpec, layout: Layout, measured: Measured) -> Zeros:
+    """The cells that no row of the model has, by what rules say and by what counts don't tell of."""
+    counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
+    missing = {c.name: c.unusable for c in layout.columns if c.missing}
+    grids = [told_only(grid, counts, missing) for grid in grids_of(compiled.rules, layout)]
+    return zeros_of(grids, measured.expansion.compression.groups)
+
+
 def spread_over_values(
-    compiled: CompiledSpec,
-    layout: Layout,
-    measured: Measured,
-    fit: Fit,
-    unbiased: Unbiased | None = None,
+    compiled: CompiledSpec, layout: Layout, measured: Measured, fit: Fit, unbiased: Unbiased | None = None
 ) -> FittedModel:
     """The model of values that follows from a model of groups.
 
@@ -162,7 +166,7 @@ def spread_over_values(
     if answers.sums:
         columns = {column.name: column for column in layout.columns}
         layout = replace(layout, tilts=tilts_of(answers.sums, columns, model, direct, compiled.rules.named))
-    impossible = zeros_of(grids_of(compiled.rules, layout), expansion.compression.groups)
+    impossible = _impossible(compiled, layout, measured)
     zeros = {named(c): z for c, z in impossible.items()}
     found = FittedModel(measured, layout, fit, model, wanted, zeros, densities, direct)
     if measured.history is None:
@@ -213,10 +217,7 @@ def row_source(compiled: CompiledSpec, fitted: FittedModel) -> RowSource:
 
 
 def tabulate(
-    compiled: CompiledSpec,
-    fitted: FittedModel,
-    rng: np.random.Generator,
-    exam: Exam | None = None,
+    compiled: CompiledSpec, fitted: FittedModel, rng: np.random.Generator, exam: Exam | None = None
 ) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them.
 
@@ -284,10 +285,7 @@ def _modelled(
 
 
 def sample_rows(
-    compiled: CompiledSpec,
-    fitted: FittedModel,
-    public: Path | None,
-    rng: np.random.Generator,
+    compiled: CompiledSpec, fitted: FittedModel, public: Path | None, rng: np.random.Generator
 ) -> SyntheticTable:
     """The synthetic table: as many rows as the private one has, or as many as the config asks for.
 

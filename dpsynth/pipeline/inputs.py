@@ -235,10 +235,7 @@ def accept_source(inputs: Inputs, occasion: Occasion) -> None:
 
 
 def cells_of(
-    inputs: Inputs,
-    occasion: Occasion,
-    broken: BrokenRows | None = None,
-    columns: Sequence[str] | None = None,
+    inputs: Inputs, occasion: Occasion, broken: BrokenRows | None = None, columns: Sequence[str] | None = None
 ) -> Iterator[Batch]:
     """The cells of the private table, from memory, from the config's database or from its file.
 

@@ -324,10 +324,7 @@ def _mean(asked: Mean, sources: Sources) -> Computed:
     groups, rows, figures = _by_group(asked, [Measure("mean", asked.numbers)], sources)
     assert isinstance(groups, GroupedCounts | SummedGroups)
     hidden = [groups.grouping_error(number, asked.mean) for number in range(groups.groups)]
-    more = {
-        "rows": np.array(rows),
-        "grouping_error": np.where(np.isnan(figures.estimate), np.nan, hidden),
-    }
+    more = {"rows": np.array(rows), "grouping_error": np.where(np.isnan(figures.estimate), np.nan, hidden)}
     figures = replace(figures, interval=[groups.limits] * len(rows), more=more)
     title, name = _named(asked)
     title = f"{asked.mean} by {asked.by[0]}" if asked.by else title

@@ -137,11 +137,7 @@ def _check(request: Asked, columns: Mapping[str, Column]) -> None:
 
 
 def _table(
-    kind: str,
-    columns: Clique,
-    computed: Computed,
-    taken: Set[str],
-    asked: Mapping[str, object] | None = None,
+    kind: str, columns: Clique, computed: Computed, taken: Set[str], asked: Mapping[str, object] | None = None
 ) -> StatisticTable:
     figures, members = computed.figures, computed.members
     shape = tuple(member.size for member in members)

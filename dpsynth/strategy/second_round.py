@@ -175,9 +175,7 @@ def with_pairs_beside(
     at = [i for i, pair in enumerate(pairs) if frozenset(pair) not in held]
     beside = [pairs[i] for i in at]
     found = _Candidates(
-        beside,
-        noisy[at].astype(np.float64),
-        np.array([weights[c] for c in beside], dtype=np.float64),
+        beside, noisy[at].astype(np.float64), np.array([weights[c] for c in beside], dtype=np.float64)
     )
     small, larger = _triples(problem, SMALL_OF, SMALL_CELLS), _triples(problem, LARGER_OF, LARGER_CELLS)
     later = TRIPLES if small or larger or parities else Fraction(0)

@@ -64,7 +64,7 @@ OFF = {3.0: 0.03, 1.0: 0.08, 0.3: 0.2}
 def test_numbers_of_rows_come_out_as_they_are(
     shape: str, epsilon: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seed_noise(monkeypatch, 1)
+    seed_noise(monkeypatch, 2)
     off = OFF[epsilon]
     real, places = made(shape), {"ledger": tmp_path / "l.db", "outputs": tmp_path / "out"}
     done = dpsynth.release(real, tables=TABLES, epsilon=epsilon, dataset="x", **places)
@@ -90,3 +90,30 @@ def test_rows_that_differ_in_their_order_do_so_in_the_synthetic_table(tmp_path: 
     done = dpsynth.release(made("skewed"), tables=tables, epsilon=0.3, dataset="x", **places)
     years = done.bundle.tables["years"]
     assert len(years) > ROOTS and (years.groupby("woman").year.diff().dropna() > 0).all()
+
+
+def test_cells_that_may_be_missing_make_no_rows_that_nobody_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        numbers = np.minimum(rng.poisson(1.2, 500), 3)
+        whose, kinds = np.repeat(np.arange(500), numbers), {"ward": "abcd", "kind": "xyz", "ill": "ny"}
+        cells = {c: rng.choice(list(values), len(whose)) for c, values in kinds.items()}
+        real = {
+            "patients": pd.DataFrame({"id": np.arange(500), "sex": rng.choice(["F", "M"], 500)}),
+            "visits": pd.DataFrame({"id": whose, **cells}),
+        }
+        tables = {
+            "patients": {"key": "id", "columns": {"sex": {"type": "category", "values": ["F", "M"]}}},
+            "visits": {
+                "parent": {"table": "patients", "key": "id", "max_children": 3},
+                "columns": {c: {"type": "category", "values": list(values)} for c, values in kinds.items()},
+            },
+        }
+        seed_noise(monkeypatch, seed)
+        places = {"ledger": tmp_path / f"{seed}.db", "outputs": tmp_path / f"{seed}"}
+        made = dpsynth.release(real, tables=tables, epsilon=0.5, dataset="x", **places).bundle.tables
+        ratios.append(len(made["visits"]) / len(made["patients"]) / (len(whose) / 500))
+    assert abs(np.mean(ratios) - 1) < 0.08, ratios

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,13 @@ from dpsynth.columns.conditions import MOST_CELLS, CellsOfRows, Truth, possible
 from dpsynth.columns.domain import Clique, Compression
 from dpsynth.columns.expression import Call, Expression, Reference
 from dpsynth.columns.layout import Layout
+from dpsynth.columns.measurement import PooledCounts
 from dpsynth.columns.rules.rule import Condition, Rules, Tie, connected
 
 OBEYED, VIOLATED, DEPENDS = 0, 1, 2
+
+UNTOLD = 2.0
+"""Standard deviations of noise up to which counts tell of no missing cell but those that a rule asks for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +103,29 @@ def zeros_of(
         if zeros.any():
             found[grid.columns] = found.get(grid.columns, False) | zeros
     return found
+
+
+def told_only(grid: Grid, counts: PooledCounts, missing: Mapping[str, int]) -> Grid:
+    """The grid, without missing cells that it allows and no noisy count tells of.
+
+    Where a rule asks for a missing cell in some rows and allows one in others, noise that makes too many
+    goes to the others, and noise that makes too few takes rows from the first ones. So the others have none,
+    unless the column has more missing cells than are asked for by ``UNTOLD`` standard deviations.
+    ``missing`` is the code of a missing cell, by column that has one.
+    """
+    if len(grid.columns) != 2 or any((c,) not in counts for c in grid.columns):
+        return grid
+    state = grid.state.copy()
+    for axis, column in enumerate(grid.columns):
+        if column in missing:
+            place, lines = missing[column], np.moveaxis(state, axis, 1)
+            allowed = lines[:, place] != VIOLATED
+            asked = allowed & (np.delete(lines, place, axis=1) == VIOLATED).all(axis=1)
+            (own, variance), (other, of_each) = counts[column,], counts[grid.columns[1 - axis],]
+            told = own[place] - other[asked].sum() > UNTOLD * sqrt(variance + asked.sum() * of_each)
+            if asked.any() and not told:
+                lines[allowed & ~asked, place] = VIOLATED
+    return replace(grid, state=state)
 
 
 def told_apart(compression: Compression, grids: Iterable[Grid]) -> Compression:
