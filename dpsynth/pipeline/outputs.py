@@ -32,6 +32,7 @@ from dpsynth.pipeline.result import Release
 from dpsynth.pipeline.steps import Tell
 from dpsynth.plan.plan import Plan
 from dpsynth.statistics.cut_off import CutOff
+from dpsynth.statistics.estimates import Unbiased
 from dpsynth.statistics.exam import Exam
 from dpsynth.statistics.single_columns import DataWarning
 from dpsynth.statistics.verdict import NO_VERDICT, Verdict
@@ -76,7 +77,7 @@ class MakeViews(Protocol):
 
 VIEWS: Point[MakeViews] = Point("views")
 
-DATABASE: Point[Callable[[Spec, Layout, SyntheticTable, Exam | None], Database]] = Point(
+DATABASE: Point[Callable[[Spec, Layout, SyntheticTable, Exam | None, Unbiased], Database]] = Point(
     "tables of a bundle", "tables"
 )
 """Splits the synthetic rows into the linked tables that they stand for."""
@@ -140,7 +141,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         minimum_set_size=inputs.spec.publish.minimum_set_size,
         terms=inputs.spec.publish.terms,
         views=views_in(inputs.spec.publish, fitted.layout, table, run.release_id),
-        database=split(inputs.spec, fitted.layout, table, synthesis.exam) if split else None,
+        database=split(inputs.spec, fitted.layout, table, synthesis.exam, fitted.direct) if split else None,
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         sampled=sampled_units(inputs.spec),
         audience=audience if audience.name else None,

@@ -114,6 +114,11 @@ def test_the_files_say_which_columns_hold_keys(release):
     assert "The folder tables has 3 linked tables with new keys" in readme
     assert "Private rows of persons beyond the first 3 and trips beyond the first 2" in readme
     assert re.search(r"[\d.]+ % for columns of two rows of persons \([\d.]+ % to [\d.]+ %\)", readme)
+    (said,) = re.findall(r"private tables have ([\d,]+) to ([\d,]+) rows of persons \(at most 3 ", readme)
+    low, high = (int(end.replace(",", "")) for end in said)
+    real = frames(1500)["persons"].groupby("house").size().clip(upper=3).sum()
+    # Six standard deviations: a test that fails by chance would do so once in a thousand million runs.
+    assert low < high and abs((low + high) / 2 - real) < 6 * (high - low) / 2 / 1.96
     report = (public / "report.html").read_text()
     assert "up to 3 for each row of households" in report
     assert "What is protected is a row of households with all rows that belong to it" in readme

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
+from math import sqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,6 +30,7 @@ from dpsynth.config import Spec
 from dpsynth.errors import ConfigError
 from dpsynth.figures import count, listed, percent
 from dpsynth.page_templates import environment
+from dpsynth.statistics.estimates import Z95, Unbiased
 from dpsynth.statistics.exam import Exam
 from dpsynth.wings.tables.keys import (
     OTHER,
@@ -51,6 +53,7 @@ class Database:
         typed: each table, by name.
         texts: the same as they are written in CSV files.
         errors: measured errors of pairs of columns, by how the tables link them.
+        numbers: how many rows the tables right below the root have, with limits.
     """
 
     release: str
@@ -60,6 +63,7 @@ class Database:
     formats: tuple[str, ...]
     layout: Layout
     errors: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
 
     @property
     def in_words(self) -> tuple[str, ...]:
@@ -82,9 +86,12 @@ class Database:
             f"By the exam, so many rows of {root.name} are off in two columns, on average, with 95 % limits"
         )
         by_links = [f"{said}: {'; '.join(self.errors)}."] if self.errors else []
+        told = listed(self.numbers)
+        rows_below = [f"By noisy counts the private tables have {told}, with 95 % limits."] if told else []
         return (
             f"The folder {FOLDER} has {count(len(below) + 1)} linked tables with new keys; their rows are "
             f"{rows}. {FILE} says which columns hold keys.",
+            *rows_below,
             "The synthetic table has the same rows beside each other, one for each row of "
             f"{root.name}. There {child.name} is the number of its rows of {child.name}, and {column} is "
             f"{child.columns[0]} of the first one. All figures here are about these columns.",
@@ -189,12 +196,35 @@ def _linked(kind: str, whose: Mapping[str, str], own: Set[str], clique: Clique) 
     return sides <= own and (len(sides) == 1) == (kind == "within")
 
 
-def database_of(spec: Spec, layout: Layout, table: SyntheticTable, exam: Exam | None) -> Database:
-    """The tables of a release, from its synthetic rows."""
+def _numbers(shape: Shape, layout: Layout, direct: Unbiased) -> Iterator[str]:
+    """The rows of each table right below the root, ``max_children`` of one root at most, as parts of a list.
+
+    Large numbers of rows share cells, and count as the middle of theirs.
+    """
+    for child in shape.children:
+        column = layout.named[child.name]
+        assert isinstance(column, Column) and column.centres is not None
+        rows = np.zeros(column.size)
+        rows[: column.centres.size] = np.minimum(column.centres, child.most)
+        total = float(direct.marginal((child.name,)) @ rows)
+        half = Z95 * sqrt(direct.variance((child.name,), rows))
+        limits = " to ".join(count(max(round(end), 0)) for end in (total - half, total + half))
+        yield f"{limits} rows of {child.name} (at most {child.most} for one of {shape.name})"
+
+
+def database_of(
+    spec: Spec, layout: Layout, table: SyntheticTable, exam: Exam | None, direct: Unbiased
+) -> Database:
+    """The tables of a release, from its synthetic rows.
+
+    Args:
+        direct: estimates by noisy counts alone.
+    """
     tables: Mapping[str, LinkedTable] = spec.tables  # type: ignore[assignment]
     shape = Shape.of(tables, root_of(tables))
     made = database(spec.release, split(table.table, shape, layout), spec.publish.formats)
-    return replace(made, errors=tuple(_errors(shape, exam)))
+    numbers = tuple(_numbers(shape, layout, direct))
+    return replace(made, errors=tuple(_errors(shape, exam)), numbers=numbers)
 
 
 def database(release: str, found: Split, formats: tuple[str, ...]) -> Database:
