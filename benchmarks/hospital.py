@@ -1,6 +1,6 @@
-"""A hospital that is made up, as linked tables make it: mappings, sums of child rows, and windows of them.
+"""A hospital that is made up, as linked tables make it: mappings, sums of child rows, windows, and its size.
 
-    python benchmarks/hospital.py [mappings] [above] [figures] [windows]
+    python benchmarks/hospital.py [mappings] [above] [figures] [windows] [star]
         [--epsilon 0.5 1] [--runs 3] [--patients N]
 
 mappings: with the rule that each ward is of one department, and without. Shown are the wards with several
@@ -19,6 +19,10 @@ windows: costs and stays at the ICU grow with each visit, and patients have up t
 or twelve are used: the first ones, or a window. Errors are those against all visits; "ICU" is the share of
 visits there less the real one.
 
+star: patients with up to sixty visits, and up to five hundred laboratory values. Shown are how far numbers of
+rows are off, the largest error of a ward's median cost, visits out of order, median glucose of diabetics
+divided by that of others, the rank correlation of cost and age, and seconds of the processor.
+
 Costs and sums are compared by their tenths, ages by tens.
 """
 
@@ -26,6 +30,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -238,8 +243,85 @@ def windows(patients: int, epsilon: float) -> Iterator[tuple[str, Figures]]:
             yield f"{most} {keep}", {**errors, "ICU": icu[1] - icu[0], **steps}
 
 
+_LABS = np.array(["glucose", "sodium", "creatinine", "haemoglobin"])
+
+
+def two_below(patients: int, seed: int = 4) -> Frames:
+    """Patients with visits, whose costs grow with age, and laboratory values; diabetics have more glucose."""
+    rng = np.random.default_rng(seed)
+    age, ill = rng.integers(0, 90, patients), rng.random(patients) < 0.15
+    visits = np.repeat(np.arange(patients), np.minimum(rng.geometric(0.2, patients) - 1 + ill, 60))
+    labs = np.repeat(np.arange(patients), np.minimum(rng.poisson(rng.lognormal(1.2, 1.1, patients)), 500))
+    turn = pd.Series(visits).groupby(visits).cumcount().to_numpy()
+    ward = rng.choice(_WARDS[:5], len(visits), p=[0.3, 0.25, 0.2, 0.15, 0.1])
+    level = 5.5 + 0.3 * _OF_WARD[:5][np.searchsorted(_WARDS[:5], ward)] + 0.008 * age[visits]
+    cost = np.exp(rng.normal(level, 0.7)).clip(max=9999).astype(int)
+    test = rng.choice(_LABS, len(labs))
+    middle = np.where(test == "glucose", np.where(ill[labs], 9.4, 5.2), 8.0)
+    value = rng.normal(middle, 1.0).clip(0, 20).round(1)
+    years = np.minimum(2005 + rng.integers(0, 10, patients)[visits] + turn // 2, 2040)
+    return {
+        "patients": pd.DataFrame(
+            {"pid": np.arange(patients), "age": age, "diabetes": np.where(ill, "yes", "no")}
+        ),
+        "visits": pd.DataFrame({"pid": visits, "year": years, "ward": ward, "cost": cost}),
+        "labs": pd.DataFrame({"pid": labs, "test": test, "value": value}),
+    }
+
+
+def star(patients: int, epsilon: float) -> Iterator[tuple[str, Figures]]:
+    real = two_below(patients)
+    whole = {"missing": False}
+    above = {"age": _AGE, "diabetes": {"type": "boolean", "values": ["no", "yes"], **whole}}
+    year = {"type": "integer", "min": 2000, "max": 2040, **whole}
+    ward = {"type": "category", "values": _WARDS[:5].tolist(), **whole}
+    test = {"type": "category", "values": _LABS.tolist(), **whole}
+    value = {"type": "number", "min": 0, "max": 20, "decimals": 1, **whole}
+    tables = {
+        "patients": {"key": "pid", "columns": above},
+        "visits": {
+            "parent": {"table": "patients", "key": "pid", "max_children": 60},
+            "order_by": "year",
+            "columns": {"year": year, "ward": ward, "cost": {**_AGE, "max": 9999}},
+        },
+        "labs": {
+            "parent": {"table": "patients", "key": "pid", "max_children": 500},
+            "columns": {"test": test, "value": value},
+        },
+    }
+    begun = time.process_time()
+    made = released(real, tables, epsilon)
+    seconds = time.process_time() - begun
+    medians, glucose, ranks = [], [], []
+    for found in (real, made):
+        visits = (
+            found["visits"].astype({"cost": float}).merge(found["patients"], on="pid").astype({"age": int})
+        )
+        labs = found["labs"].astype({"value": float}).merge(found["patients"], on="pid")
+        sick = labs.diabetes.astype(str).isin(["yes", "True"])
+        of = labs[labs.test == "glucose"].groupby(sick).value.median()
+        medians.append(visits.groupby("ward").cost.median())
+        glucose.append(of[True] / of[False])
+        ranks.append(visits.cost.corr(visits.age, method="spearman"))
+    turns = made["visits"].astype({"year": int}).groupby("pid").year.diff()
+    yield (
+        "two tables below",
+        {
+            "visits": len(made["visits"]) / len(real["visits"]) - 1,
+            "labs": len(made["labs"]) / len(real["labs"]) - 1,
+            "median cost": float((medians[1] / medians[0] - 1).abs().max()),
+            "out of order": float((turns < 0).sum()),
+            "glucose": glucose[1],
+            "real glucose": glucose[0],
+            "rank": ranks[1],
+            "real rank": ranks[0],
+            "CPU s": seconds,
+        },
+    )
+
+
 def main() -> None:
-    kinds = {"mappings": mappings, "above": above, "figures": figures, "windows": windows}
+    kinds = {"mappings": mappings, "above": above, "figures": figures, "windows": windows, "star": star}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("kinds", nargs="*", choices=[*kinds, []], default=[*kinds])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0])

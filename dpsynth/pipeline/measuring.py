@@ -38,7 +38,7 @@ from dpsynth.columns.measurement import (
     WeightedCounts,
     estimated_total,
 )
-from dpsynth.columns.rules import grids_of, refuse_unobeyed, told_apart
+from dpsynth.columns.rules import grids_of, refuse_unobeyed, told_apart, zeros_of
 from dpsynth.columns.sums import Centring, FinerCounts, MeasuredSums
 from dpsynth.config import CompiledSpec
 from dpsynth.config.files.opening import unheard
@@ -637,5 +637,7 @@ def _problem(
         structure=plan.budget * plan.shares.structure if asks else Fraction(0),
         max_cells=capacity,
         earlier=(*answers.public_joint, *answers.evidence.joint(expansion, independent.model, capacity)),
+        zeros=zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.compression.groups),
     )
-    return replace(problem, start=problem.refit((), independent)) if problem.earlier else problem
+    told = problem.earlier or problem.zeros
+    return replace(problem, start=problem.refit((), independent)) if told else problem

@@ -13,9 +13,13 @@ from typing import Protocol
 from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.measurement import Measurement, Observation
 from dpsynth.columns.workload import Workload
-from dpsynth.model import Fit, FitOptions, estimate
+from dpsynth.model import Fit, FitOptions, estimate, zeros_within
+from dpsynth.model.junction_tree import Zeros
 from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Outline
+
+RULED_CELLS = 100_000
+"""Cells up to which the tree of a strategy's fit grows for zeros; that of the final fit may grow further."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Problem:
         max_cells: hard bound on the cells of the model's junction tree.
         earlier: marginals of several columns that earlier releases measured, over ``domain``. A strategy that
             bounds the size of its tree leaves capacity for them.
+        zeros: cells that no row has by the rules: fits have them, so no answer is bought that rules give.
     """
 
     domain: Domain
@@ -47,6 +52,7 @@ class Problem:
     structure: Fraction
     max_cells: int
     earlier: tuple[Observation, ...] = ()
+    zeros: Zeros = field(default_factory=dict)
 
     @property
     def given(self) -> list[Clique]:
@@ -62,8 +68,9 @@ class Problem:
         """The fit of all answers so far, without lost ones, started at another fit."""
         measured = (m for m in answers if m is not None)
         known = [*self.singles, *self.earlier, *measured]
-        options = FitOptions(tolerance=tolerance)
-        return estimate(self.domain, known, options, prior_rows=prior_rows, start=start)
+        cliques, options = [m.clique for m in known], FitOptions(tolerance=tolerance)
+        zeros = zeros_within(self.domain, cliques, self.zeros, min(self.max_cells, RULED_CELLS))
+        return estimate(self.domain, known, options, prior_rows=prior_rows, zeros=zeros, start=start)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""A strategy's fits have the zeros of rules: what these say of columns together is no news to it."""
+
+import numpy as np
+import pytest
+
+from dpsynth.columns.domain import Domain
+from dpsynth.columns.measurement import Measurement
+from dpsynth.columns.workload import Workload
+from dpsynth.model import estimate
+from dpsynth.strategy import strategy
+from dpsynth.strategy.strategy import Problem
+
+# A number of rows, and two columns of a row that is there where the number is 1.
+DOMAIN = Domain({"number": 2, "a": 3, "b": 4})
+COUNTS = {"number": [700, 300], "a": [700, 100, 200], "b": [700, 60, 90, 150]}
+THERE = np.array([[False], [True]])
+ZEROS = {("number", c): (np.arange(DOMAIN.sizes[c]) > 0)[None] != THERE for c in "ab"}
+TOGETHER = np.zeros((3, 4))
+TOGETHER[0, 0], TOGETHER[1:, 1:] = 700, np.outer([100, 200], [60, 90, 150]) / 300
+
+
+def problem(zeros):
+    singles = [Measurement((c,), np.array(n), "gaussian", 1.0) for c, n in COUNTS.items()]
+    start = estimate(DOMAIN, singles)
+    return Problem(DOMAIN, DOMAIN, tuple(singles), start, Workload(DOMAIN.columns), (), 0, 10_000, (), zeros)
+
+
+def test_columns_that_are_missing_together_are_known_to_be():
+    asked = problem(ZEROS)
+    known = asked.refit((), asked.start).model.marginal(("a", "b"))
+    np.testing.assert_allclose(known, TOGETHER, atol=1)
+    blind = problem({})
+    assert np.abs(blind.refit((), blind.start).model.marginal(("a", "b")) - TOGETHER).sum() > 500
+
+
+def test_zeros_that_would_make_the_tree_too_large_are_left_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(strategy, "RULED_CELLS", 5)
+    asked = problem(ZEROS)
+    assert not asked.refit((), asked.start).zeros
