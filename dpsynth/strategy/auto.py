@@ -124,8 +124,8 @@ class Pairs:
         return cls(cliques, first, second, cells[kept], heavy, wanted, small, picks(values, measure))
 
     def told(self, problem: Problem) -> NDArray[np.bool_]:
-        """Pairs of which other releases or a public table tell, of so many cells that they are denoised."""
-        earlier = [{*m.clique} for m in problem.earlier if m.variance > 0]
+        """Pairs of which other releases tell, of so many cells that they are denoised."""
+        earlier = [{*m.clique} for m in problem.earlier if m.variance > 0 and m not in problem.believed]
         known = [any(columns.issuperset(pair) for columns in earlier) for pair in self.cliques]
         return np.array(known, dtype=bool) & (self.cells >= LEAST_DENOISED)
 

@@ -176,7 +176,7 @@ def with_public_relations(
     used = within(problem.domain, problem.given, precise, min(problem.max_cells // 2, MOST_BEFORE))
     if not used:
         return problem, ()
-    believing = replace(problem, earlier=(*problem.earlier, *used))
+    believing = replace(problem, earlier=(*problem.earlier, *used), believed=used)
     believing = replace(believing, start=believing.refit((), start))
     price = problem.structure * PART
     if not price:

@@ -40,6 +40,7 @@ class Problem:
         max_cells: hard bound on the cells of the model's junction tree.
         earlier: marginals of several columns that earlier releases measured, over ``domain``. A strategy that
             bounds the size of its tree leaves capacity for them.
+        believed: those of a public table among these, whose relations have passed a test.
         zeros: cells that no row has by the rules: fits have them, so no answer is bought that rules give.
     """
 
@@ -52,6 +53,7 @@ class Problem:
     structure: Fraction
     max_cells: int
     earlier: tuple[Observation, ...] = ()
+    believed: tuple[Observation, ...] = ()
     zeros: Zeros = field(default_factory=dict)
 
     @property

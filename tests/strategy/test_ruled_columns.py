@@ -22,7 +22,9 @@ TOGETHER[0, 0], TOGETHER[1:, 1:] = 700, np.outer([100, 200], [60, 90, 150]) / 30
 def problem(zeros):
     singles = [Measurement((c,), np.array(n), "gaussian", 1.0) for c, n in COUNTS.items()]
     start = estimate(DOMAIN, singles)
-    return Problem(DOMAIN, DOMAIN, tuple(singles), start, Workload(DOMAIN.columns), (), 0, 10_000, (), zeros)
+    return Problem(
+        DOMAIN, DOMAIN, tuple(singles), start, Workload(DOMAIN.columns), (), 0, 10_000, zeros=zeros
+    )
 
 
 def test_columns_that_are_missing_together_are_known_to_be():
