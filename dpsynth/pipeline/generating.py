@@ -193,10 +193,9 @@ def _with_surplus(
 ) -> Iterator[Observation]:
     """Counts of rows of single columns: those by surplus, and (k + 1)/2 persons by a model of weights."""
     for m in surplus:
-        total = next(w for w in measured.by_weights if w.clique == () and w.drawn is not None)
-        assert total.drawn is not None
+        total = next(w for w in measured.by_weights if w.clique == ())
         bound = total.whole // whole_weight(1)
-        middle = (bound + 1) / 2 * max(float(total.drawn.values) / total.whole, 1.0)
+        middle = (bound + 1) / 2 * max(measured.persons, 1.0)
         shares = model.marginal(m.clique) / model.total
         yield replace(m, values=np.rint(m.values + middle * shares).astype(np.int64))
 

@@ -209,9 +209,17 @@ class Measured:
         return cls(replace(answers, again=(*answers.again, *again)), whole, selection)
 
     @property
+    def persons(self) -> float:
+        """The number of persons who have rows, by weights; 0 where it was not asked for."""
+        asked = (w for w in self.by_weights if w.clique == () and w.drawn is not None)
+        return next((float(w.drawn.values) / w.whole for w in asked if w.drawn is not None), 0.0)
+
+    @property
     def rows(self) -> float:
-        """The number of rows, by all answers."""
-        return estimated_total(self.answers.own) if self.history is None else self.history.rows
+        """The number of rows, by all answers. It is no smaller than that of persons, where the noise is."""
+        if self.history is not None:
+            return self.history.rows
+        return max(estimated_total(self.answers.own), self.persons)
 
     @property
     def joint(self) -> list[Measurement]:
