@@ -123,9 +123,9 @@ class Neighbours:
     def rows_public(self) -> bool:
         """True if the number of rows is the same in all neighbours, hence public.
 
-        It is so for exchanged rows, and roots of linked tables. A person may bring fewer or more rows.
+        It is so for exchanged rows. A person may bring fewer or more of them, and a root may lack its key.
         """
-        return self.relation == "replace_one" and (self.person is None or self.linked)
+        return self.relation == "replace_one" and self.person is None
 
     @property
     def unit(self) -> str:

@@ -336,8 +336,8 @@ class Privacy(Section):
     )
     neighbours: Annotated[Relation, Choice(get_args(Relation))] = Field(
         default="add_remove",
-        description="add_remove: one unit more or less. replace_one: the number of rows, or of linked tables "
-        "that of rows at the root, is public, and one unit is exchanged.",
+        description="add_remove: one unit more or less. replace_one: one unit is exchanged; with rows as "
+        "units, their number is public.",
     )
     unit: Unit = Field(
         default=Row(),
