@@ -376,8 +376,7 @@ class Manifest(Part):
     guarantee: StatedGuarantee
     not_protected: Texts = Field(description="What the guarantee doesn't cover.")
     disclosed_outside: tuple[dict[str, str], ...] = Field(
-        (),
-        description="What is public without noise: its kind, the column that it is about, and what.",
+        (), description="What is public without noise: its kind, the column that it is about, and what."
     )
     cautions: Texts = Field(description="How far to believe the numbers.")
     warnings: tuple[DataWarning, ...]
@@ -400,8 +399,7 @@ class Manifest(Part):
     statistics: tuple[Statistic, ...]
     views: StatedViews | None = None
     tables: dict[str, Any] | None = Field(
-        None,
-        description="The linked tables that the rows stand for, and their keys; null of one table.",
+        None, description="The linked tables that the rows stand for, and their keys; null of one table."
     )
     terms: str | None = Field(None, description="Terms of use for recipients.")
     minimum_set_size: Annotated[int, Field(ge=2)] | None
@@ -478,10 +476,7 @@ class Manifest(Part):
             "columns": public_schema(publication.layout),
             "found_with_budget": publication.found,
             "found_in_words": words.found,
-            "constraints": {
-                "rules": publication.constraints,
-                "in_words": words.constraints,
-            },
+            "constraints": {"rules": publication.constraints, "in_words": words.constraints},
             "local": None if publication.collection is None else publication.collection.to_json(),
             "synthetic_rows": publication.synthetic.rows,
             "exam": None if publication.exam is None else publication.exam.to_json(),

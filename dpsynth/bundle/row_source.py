@@ -27,12 +27,7 @@ from dpsynth.columns.domain import Clique, Domain
 from dpsynth.columns.identifier import Surrogates
 from dpsynth.columns.joint_density import JointDensity
 from dpsynth.columns.layout import DrawnRows, Layout, in_order
-from dpsynth.columns.measurement import (
-    NO_PUBLIC_MARGINALS,
-    Contradiction,
-    PublicMarginal,
-    PublicMarginals,
-)
+from dpsynth.columns.measurement import NO_PUBLIC_MARGINALS, Contradiction, PublicMarginal, PublicMarginals
 from dpsynth.columns.rules import Drawing, RuleRepairs, Rules, Tied
 from dpsynth.columns.sequences import Sequences
 from dpsynth.model import (

@@ -123,9 +123,10 @@ def fit_model(compiled: CompiledSpec, layout: Layout, max_cells: int, measured: 
 
 def _impossible(compiled: CompiledSpec, layout: Layout, measured: Measured) -> Zeros:
     """The cells that no row of the model has, by what rules say and by what counts don't tell of."""
-    counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
-    missing = {c.name: c.unusable for c in layout.columns if c.missing}
-    grids = [told_only(grid, counts, missing) for grid in grids_of(compiled.rules, layout)]
+    grids = grids_of(compiled.rules, layout)
+    if grids:
+        counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
+        grids = told_only(grids, counts, {c.name: c.unusable for c in layout.columns if c.missing})
     return zeros_of(grids, measured.expansion.compression.groups)
 
 

@@ -229,8 +229,7 @@ class OpenedBundle:
             if stated_answers is None:
                 raise BundleRefused(f"{self.folder} is of the local model, and needs the wing local.")
             return self._read(
-                MANIFEST,
-                lambda: stated_answers(local, domain_of(self.layout.columns), answers),
+                MANIFEST, lambda: stated_answers(local, domain_of(self.layout.columns), answers)
             )
         earlier = [answered for _, answered in self.earlier_answers]
         rows = self._rows_of_file

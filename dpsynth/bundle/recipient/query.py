@@ -495,11 +495,7 @@ def by_the_model(model: MarkovRandomField, kept: Clique, where: Condition) -> Mo
 
 
 def _rows(
-    by: Sequence[Column],
-    where: Condition,
-    figures: Figures,
-    measure: Measure,
-    least: int | None,
+    by: Sequence[Column], where: Condition, figures: Figures, measure: Measure, least: int | None
 ) -> Iterator[AnswerRow]:
     for number, labels in enumerate(product(*(column.labels for column in by))):
         if isinstance(figures, GroupedCounts):

@@ -13,6 +13,7 @@ the same partner.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -105,27 +106,37 @@ def zeros_of(
     return found
 
 
-def told_only(grid: Grid, counts: PooledCounts, missing: Mapping[str, int]) -> Grid:
-    """The grid, without missing cells that it allows and no noisy count tells of.
+def told_only(grids: Sequence[Grid], counts: PooledCounts, missing: Mapping[str, int]) -> tuple[Grid, ...]:
+    """The grids, without missing cells that they allow and no noisy count tells of.
 
     Where a rule asks for a missing cell in some rows and allows one in others, noise that makes too many
     goes to the others, and noise that makes too few takes rows from the first ones. So the others have none,
-    unless the column has more missing cells than are asked for by ``UNTOLD`` standard deviations.
-    ``missing`` is the code of a missing cell, by column that has one.
+    unless another rule asks for some too, or the column has more of them by ``UNTOLD`` standard deviations.
     """
-    if len(grid.columns) != 2 or any((c,) not in counts for c in grid.columns):
-        return grid
-    state = grid.state.copy()
-    for axis, column in enumerate(grid.columns):
-        if column in missing:
-            place, lines = missing[column], np.moveaxis(state, axis, 1)
-            allowed = lines[:, place] != VIOLATED
-            asked = allowed & (np.delete(lines, place, axis=1) == VIOLATED).all(axis=1)
-            (own, variance), (other, of_each) = counts[column,], counts[grid.columns[1 - axis],]
-            told = own[place] - other[asked].sum() > UNTOLD * sqrt(variance + asked.sum() * of_each)
-            if asked.any() and not told:
-                lines[allowed & ~asked, place] = VIOLATED
-    return replace(grid, state=state)
+    asking = {(g, c): _asking(g, c, missing[c]) for g in grids for c in g.columns if c in missing}
+    rules = Counter(column for (_, column), asked in asking.items() if asked.any())
+    found = {grid: grid.state.copy() for grid in grids}
+    for (grid, column), asked in asking.items():
+        if (
+            rules[column] != 1
+            or not asked.any()
+            or asked.ndim != 1
+            or any((c,) not in counts for c in grid.columns)
+        ):
+            continue
+        axis, place = grid.columns.index(column), missing[column]
+        (own, variance), (other, of_each) = counts[column,], counts[grid.columns[1 - axis],]
+        if own[place] - other[asked].sum() <= UNTOLD * sqrt(variance + asked.sum() * of_each):
+            np.moveaxis(found[grid], axis, 1)[~asked, place] = VIOLATED
+    return tuple(replace(grid, state=state) for grid, state in found.items())
+
+
+def _asking(grid: Grid, column: str, place: int) -> NDArray[np.bool_]:
+    """Cells of the other columns with which a column's cell must be the one at ``place``."""
+    lines = np.moveaxis(grid.state, grid.columns.index(column), -1)
+    return np.asarray(
+        (np.delete(lines, place, -1) == VIOLATED).all(axis=-1) & (lines[..., place] != VIOLATED)
+    )
 
 
 def told_apart(compression: Compression, grids: Iterable[Grid]) -> Compression:
