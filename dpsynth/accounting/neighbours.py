@@ -56,7 +56,7 @@ class Neighbours:
             (they are one person).
         kind: the kind of unit; the words alone depend on it. Left out: a row, or a person.
         per: the periods that make several units of a person's rows; None where all of them are one.
-        linked: whether a unit's one row has rows of linked tables in it. Then each unit has exactly one row.
+        linked: True if a unit's one row has rows of linked tables in it; the words alone depend on it.
 
     A unit moves one cell of a marginal by at most ``max_rows`` when it comes or goes. When
     it is exchanged, up to ``max_rows`` leave one cell and as many enter another. Nameless rows that are left

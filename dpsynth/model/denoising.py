@@ -85,10 +85,9 @@ def outside(smooth: Array, variance: float, out_of: float = 20.0) -> NDArray[np.
     """Values that nobody is told to have at the ends of a smoothed column, bool[values].
 
     Noise cut off at zero would give rows to values that nobody has, and far ones move means the most. A step
-    surely has rows if its sum is further above zero than noise alone takes any step of the column, but for
-    one column in ``out_of``. Inside are all steps from the first to the last such one, and beyond them one
-    step after another whose sum is more than two standard deviations above zero. Without a step that surely
-    has rows, inside are all from the first to the last one above these deviations.
+    surely has rows if its sum is above what noise alone gives any step, but for one column in ``out_of``.
+    Inside are all from the first to the last such step, and beyond them one after another of more than two
+    standard deviations above zero; without a sure one, all from the first to the last above these.
     """
     starts = np.flatnonzero(np.diff(smooth, prepend=np.nan))
     ends = np.append(starts[1:], len(smooth))[: starts.size]

@@ -393,9 +393,8 @@ def _tilted_to(
 ) -> dict[Clique, Array]:
     """Log-potentials of single columns with which zeros leave each its own distribution, ``wanted``.
 
-    Where a rule has cells of several columns missing together, and a third of each is, independent columns
-    would have all of them missing far too rarely. ``shut`` is -inf in zeros, and cliques are in the order of
-    ``BeliefPropagation.order``.
+    Where a rule has cells of several columns missing together, independent columns would have them so far too
+    rarely. ``shut`` is -inf in zeros; its cliques are in the order of ``BeliefPropagation.order``.
     """
     columns: list[Clique] = [(c,) for c in domain.columns if any(c in clique for clique in shut)]
     start = {c: wanted[c] for c in columns}

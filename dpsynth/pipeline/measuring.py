@@ -211,7 +211,7 @@ class Measured:
     @property
     def persons(self) -> float:
         """The number of persons who have rows, by weights; 0 where it was not asked for."""
-        asked = (w for w in self.by_weights if w.clique == () and w.drawn is not None)
+        asked = (w for w in self.by_weights if w.clique == ())
         return next((float(w.drawn.values) / w.whole for w in asked if w.drawn is not None), 0.0)
 
     @property

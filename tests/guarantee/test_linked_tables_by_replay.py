@@ -99,9 +99,13 @@ def beside(given: Frames, more: Frames, seed: int) -> Frames:
     return found
 
 
+def houses_of(given: Frames) -> list[str]:
+    return sorted({canonical_id(key) for key in given["households"].house.dropna()} - {""})
+
+
 def neighbours(given: Frames) -> Iterator[Frames]:
     rng = np.random.default_rng(5)
-    houses = sorted({canonical_id(key) for key in given["households"].house.dropna()} - {""})
+    houses = houses_of(given)
     seed = 0
     while True:
         for kind in KINDS:
@@ -113,7 +117,7 @@ def neighbours(given: Frames) -> Iterator[Frames]:
 def exchanged(given: Frames) -> Iterator[Frames]:
     """A household in the place of another one, with all rows of both; at times its key is missing."""
     rng = np.random.default_rng(6)
-    houses = sorted({canonical_id(key) for key in given["households"].house.dropna()} - {""})
+    houses = houses_of(given)
     seed = 0
     while True:
         for kind in KINDS:

@@ -113,16 +113,12 @@ def told_only(grids: Sequence[Grid], counts: PooledCounts, missing: Mapping[str,
     goes to the others, and noise that makes too few takes rows from the first ones. So the others have none,
     unless another rule asks for some too, or the column has more of them by ``UNTOLD`` standard deviations.
     """
-    asking = {(g, c): _asking(g, c, missing[c]) for g in grids for c in g.columns if c in missing}
-    rules = Counter(column for (_, column), asked in asking.items() if asked.any())
+    every = {(g, c): _asking(g, c, missing[c]) for g in grids for c in g.columns if c in missing}
+    asking = {key: asked for key, asked in every.items() if asked.any()}
+    rules = Counter(column for _, column in asking)
     found = {grid: grid.state.copy() for grid in grids}
     for (grid, column), asked in asking.items():
-        if (
-            rules[column] != 1
-            or not asked.any()
-            or asked.ndim != 1
-            or any((c,) not in counts for c in grid.columns)
-        ):
+        if rules[column] > 1 or asked.ndim != 1 or any((c,) not in counts for c in grid.columns):
             continue
         axis, place = grid.columns.index(column), missing[column]
         (own, variance), (other, of_each) = counts[column,], counts[grid.columns[1 - axis],]
