@@ -124,16 +124,13 @@ class NumericCodec(Codec):
         names = []
         for i in range(len(low)):
             if low[i] == high[i]:
-                names.append(self._format(int(low[i])))
+                names.append(f"{int(low[i]) / 10.0**self.decimals:.{self.decimals}f}")
             elif self.integer:
                 names.append(f"{low[i]} to {high[i]}")
             else:
                 close = "]" if i == len(low) - 1 else ")"
                 names.append(f"[{self.edges[i]:.10g}, {self.edges[i + 1]:.10g}{close}")
         return tuple(names)
-
-    def _format(self, step: int) -> str:
-        return f"{step / 10.0**self.decimals:.{self.decimals}f}"
 
     def with_density(self, counts: NDArray[np.float64], least: float) -> NumericCodec:
         return replace(self, slopes=tuple(slopes(*self._grid, counts, least).tolist()))

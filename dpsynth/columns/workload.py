@@ -166,7 +166,8 @@ class Workload:
         """
         held = frozenset(clique)
         found = self._of_ways(tuple(sorted(self._whole[c] for c in held)), not held.isdisjoint(self.targets))
-        return float((found + self._of_list(held)) / self._mean)
+        listed = sum((own for clique, own in self._listed if held <= clique), Fraction(0))
+        return float((found + listed) / self._mean)
 
     def pair_weights(self) -> NDArray[np.float64]:
         """Weights float64[columns, columns] of all pairs, in table order; symmetric.
@@ -247,9 +248,6 @@ class Workload:
 
     def _of_two(self, a: tuple[int, bool], b: tuple[int, bool]) -> float:
         return float(self._of_ways((min(a, b)[0], max(a, b)[0]), a[1] or b[1]) / self._mean)
-
-    def _of_list(self, held: frozenset[str]) -> Fraction:
-        return sum((own for clique, own in self._listed if held <= clique), Fraction(0))
 
 
 def _elementary(values: Sequence[int], degree: int) -> tuple[int, ...]:

@@ -370,7 +370,7 @@ def _prepare_sqlite(connection: DBAPIConnection, _record: object) -> None:
     # The driver would begin transactions by itself, and only at the first write.
     connection.isolation_level = None
     # A damaged text must be seen as such, not end in an error.
-    connection.text_factory = _text
+    connection.text_factory = lambda stored: stored.decode(errors="surrogateescape")
     cursor = connection.cursor()
     # FULL would let a loss of power bring a journal back that was already deleted, and undo a commit.
     cursor.execute("PRAGMA synchronous = EXTRA")
@@ -378,10 +378,6 @@ def _prepare_sqlite(connection: DBAPIConnection, _record: object) -> None:
     cursor.execute("PRAGMA cell_size_check = ON")
     cursor.execute("PRAGMA trusted_schema = OFF")
     cursor.close()
-
-
-def _text(stored: bytes) -> str:
-    return stored.decode(errors="surrogateescape")
 
 
 def _begin_alone(connection: Connection) -> None:

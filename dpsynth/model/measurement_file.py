@@ -203,7 +203,7 @@ def _answered(
     table: pa.Table, listed: Sequence[Mapping[str, object]], compression: Compression, domain: Domain
 ) -> Answered:
     number, values = (table[name].to_numpy().astype(np.int64) for name in ("measurement", "value"))
-    cells = [_cells(described) for described in listed]
+    cells = [int(np.prod(_shape(described), dtype=np.int64)) for described in listed]
     if not np.array_equal(number, np.repeat(np.arange(len(cells)), cells)):
         raise ValueError("cells are missing, or out of order")
     coarse = compression.coarse(domain)
@@ -226,10 +226,6 @@ def _shape(described: Mapping[str, object]) -> tuple[int, ...]:
     if not isinstance(shape, list) or not all(isinstance(n, int) and n > 0 for n in shape):
         raise ValueError("a marginal has a shape")
     return tuple(shape)
-
-
-def _cells(described: Mapping[str, object]) -> int:
-    return int(np.prod(_shape(described), dtype=np.int64))
 
 
 def _measurement(described: Mapping[str, object], values: NDArray[np.int64]) -> EvidenceCounts:

@@ -230,7 +230,7 @@ def wish_of(given: Given, bundle: OpenedBundle) -> Wish:
         for name, value in given.items():
             if name not in columns:
                 raise _no_column(name, layout)
-            pairs.append((columns[name], _text(value)))
+            pairs.append((columns[name], str(value).lower() if isinstance(value, bool) else str(value)))
     else:
         for text in [] if given is None else [given] if isinstance(given, str) else given:
             pair = _pair(text, layout)
@@ -251,10 +251,6 @@ def wish_of(given: Given, bundle: OpenedBundle) -> Wish:
 
 def _no_column(name: str, layout: Layout) -> QuestionRefused:
     return QuestionRefused(f"'{name}' is no column that the model holds: {_some([*layout.modelled])}.")
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _pair(text: str, layout: Layout) -> tuple[Column, str] | None:

@@ -506,7 +506,7 @@ def _rows(
             continue
         found, rows = figures.figure(number, measure)
         if least is not None and rows < least:
-            yield _withheld(labels)
+            yield AnswerRow(labels, UNDEFINED, None, "withheld")
             continue
         shown = found if found.sound and figures.limits == HOLDS else Estimate(found.value)
         # No row satisfies a condition that the declared values exclude.
@@ -530,7 +530,3 @@ def _interval(table: GroupedCounts, measure: Measure) -> str:
             "that are unknown inside bins."
         )
     return "95 %: noise, and values that are unknown inside bins."
-
-
-def _withheld(labels: Clique) -> AnswerRow:
-    return AnswerRow(labels, UNDEFINED, None, "withheld")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import combinations
 from types import MappingProxyType
 
@@ -467,18 +468,28 @@ class _Repair:
                 obeys[batch] = self._forced(batch, donors, cells=tried < _SCORED or not donors.size)
                 tried += batch.size
             left = left[~obeys[left]]
-            if not left.size:
-                break
-        good = np.flatnonzero(obeys)
-        self._refined(good)
+        self._refined(np.flatnonzero(obeys))
 
     def _forced(self, rows: Codes, donors: Codes, *, cells: bool = True) -> Mask:
         """Rows that obey after each took the best cells found: donors', and with ``cells`` single ones."""
+        # A row that breaks several rules mends one after another, before it takes all cells of a donor.
+        several = rows[self._breaks(rows) > 1] if cells else rows[:0]
+        while several.size:
+            several = several[self._mended(several, several[:0], partly=True)]
+            several = several[self._breaks(several) > 1]
+        return self._mended(rows, donors, cells=cells)
+
+    def _breaks(self, rows: Codes) -> Codes:
+        codes = self._codes(rows)
+        return np.sum([part.broken(codes)[:, 0] for part in self.parts], axis=0, dtype=np.int64)
+
+    def _mended(self, rows: Codes, donors: Codes, *, cells: bool = True, partly: bool = False) -> Mask:
+        # Single cells that mend all, or with ``partly`` those that mend some and leave some.
         aims, codes = self.aims, self._codes(rows)
         best = np.full(rows.size, np.inf)
         new = {c: own.copy() for c, own in codes.items()}
         for column in self.free if cells else ():
-            closed = self._closed(codes, column)
+            closed = self._closed(codes, column, partly)
             scores = aims.scores(column, rows)
             was = np.take_along_axis(scores, codes[column][:, None], 1)[:, 0]
             scores[closed] = np.inf
@@ -493,10 +504,9 @@ class _Repair:
         if donors.size:
             self._offered(rows, donors, best, new, worth=True)
         found = np.isfinite(best)
-        some = rows[found]
         changed = tuple(c for c in self.free if (new[c] != codes[c]).any())
         if changed:
-            aims.moved(changed, some, {c: new[c][found] for c in changed}, None)
+            aims.moved(changed, rows[found], {c: new[c][found] for c in changed}, None)
         return found
 
     def _offered(
@@ -597,15 +607,18 @@ class _Repair:
     def _codes(self, rows: Codes) -> dict[str, Codes]:
         return {c: self.aims.codes(c)[rows] for c in self.columns}
 
-    def _closed(self, codes: Mapping[str, Codes], column: str) -> Mask:
-        """Cells of a column that don't mend a row, bool[rows, cells]."""
-        found: Mask | None = None
-        for part in self.parts:
-            own = part.broken(codes, column if column in part.columns else None)
-            found = own if found is None else found | own
-        assert found is not None
-        rows = len(codes[column])
-        return np.broadcast_to(found, (rows, len(self.aims.groups[column])))
+    def _closed(self, codes: Mapping[str, Codes], column: str, partly: bool) -> Mask:
+        """Cells of a column that mend no rule, or leave a broken one near, bool[rows, cells]."""
+        worse = mends = np.zeros((len(codes[column]), len(self.aims.groups[column])), dtype=np.bool_)
+        before = {part: part.broken(codes) for part in self.parts}
+        after = before | {p: p.broken(codes, column) for p in self.parts if column in p.columns}
+        for part, was in before.items():
+            mended = was & ~after[part]
+            mends, worse = mends | mended, worse | (after[part] & ~was)
+            if mended.any():
+                near = [after[p] for p in self.parts if not set(p.columns).isdisjoint(part.columns)]
+                worse = reduce(np.logical_or, (mended & broken for broken in near), worse)
+        return worse | ~mends | (partly & ~reduce(np.logical_or, after.values()))
 
 
 def _crossed(first: Codes, second: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:

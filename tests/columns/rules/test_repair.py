@@ -311,3 +311,27 @@ def test_a_duration_is_a_part_of_a_sum_that_keeps_its_cell():
     case = Case({"stay": stay, "minutes": minutes}, [rule], lambda rng: rows, ["minutes"])
     found, _ = case.released()
     assert case.tied.leavers == () and case.off(found, "stay") < 0.05
+
+
+def test_rows_that_break_several_rules_are_not_exchanged_for_rows_that_have_nothing_to_break():
+    number = {"type": "integer", "min": 0, "max": 50}
+    columns = {"rows": {"type": "integer", "min": 0, "max": 4, "missing": False}}
+    columns |= {f"{c}{i}": number | {"max": 50 * (1 + (c == "y"))} for i in range(1, 5) for c in "xy"}
+    rules = [f"(rows >= {i}) == ({c}{i} is not missing)" for i in range(1, 5) for c in "xy"]
+    rules += [f"y{i} == 2 * x{i}" for i in range(1, 5)]
+
+    def make(rng):
+        rows = rng.integers(0, 5, ROWS)
+        table = {"rows": rows}
+        for i in range(1, 5):
+            number = rng.binomial(50, 0.4, ROWS)
+            held = np.flatnonzero(rows >= i)
+            x, y = np.full((2, ROWS), "", object)
+            x[held], y[held] = number[held], 2 * rng.permutation(number[held])
+            table |= {f"x{i}": x, f"y{i}": y}
+        return table
+
+    case = Case(columns, rules, make, [])
+    found, repairs = case.released()
+    assert min(repairs.broken[-4:]) > 500
+    assert max(case.off(found, column) for column in case.codes) < 0.02
