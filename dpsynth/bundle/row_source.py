@@ -170,8 +170,7 @@ class RowSource:
             return self._obeying(tied, self.codes(number, rng), rng)
         codes, unit = self.chain.drawn(number, rng, self.wanted.targets(self.model, number))
         sequences = self.chain.sequences(unit)
-        codes = sequences.cells(codes, self.layout.columns)
-        obeying, repairs = self._obeying(tied, codes, rng, sequences)
+        obeying, repairs = self._obeying(tied, sequences.cells(codes, self.layout.columns), rng, sequences)
         return {**obeying, UNITS: unit}, repairs
 
     def _obeying(self, tied: Tied, codes: Integers, rng: np.random.Generator, *of: Sequences) -> Made:

@@ -246,9 +246,8 @@ class Layout:
             sequences: the units of the rows, if these follow each other.
         """
         codes = self.reconciled(codes, rng)
-        drawn = {c.name: c.decode(codes[c.name], rng) for c in self.columns}
-        values = self.within_bins(codes, drawn, rng)
-        return self.whole(codes, values if sequences is None else sequences.values(codes, values))
+        values = self.within_bins(codes, {c.name: c.decode(codes[c.name], rng) for c in self.columns}, rng)
+        return self.whole(codes, values if sequences is None else sequences.values(codes, values, rng))
 
     def within_bins(
         self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array], rng: np.random.Generator

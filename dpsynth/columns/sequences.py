@@ -28,8 +28,10 @@ class Sequences(Protocol):
     def cells(self, codes: Mapping[str, Codes], columns: Iterable[Column]) -> dict[str, Codes]:
         """Codes, int64[rows] of some columns, that never change or fall; missing cells stay missing."""
 
-    def values(self, codes: Mapping[str, Codes], values: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-        """Values in these cells that never change or fall, as far as their cells don't."""
+    def values(
+        self, codes: Mapping[str, Codes], values: Mapping[str, pa.Array], rng: np.random.Generator
+    ) -> dict[str, pa.Array]:
+        """Values in these cells that follow the row before, and never change or fall where cells don't."""
 
     def replaced(
         self,

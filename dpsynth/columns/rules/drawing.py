@@ -635,7 +635,7 @@ class Drawing:
         values = {c: self.tied.decoded(c, codes[c], self.rng) for c in checks.columns}
         finer = self.tied.finer
         values = finer.inside.within_bins(finer.coarse(codes), values, self.rng)
-        values = values if sequences is None else sequences.values(codes, values)
+        values = values if sequences is None else sequences.values(codes, values, self.rng)
         values, unfit = checks.summed(self.tied.solved(codes, values, self.rng, pinned=self.steady))
         violated = ~bad & _any(checks.violating_values(codes, values), unfit)
         off = np.flatnonzero(~bad & ~violated & checks.outside(codes, values))

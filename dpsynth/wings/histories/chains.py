@@ -46,13 +46,13 @@ from dpsynth.model.storage import Member, load, opened, require, save, save_arra
 from dpsynth.model.triangulation import Triangulation
 from dpsynth.pipeline.measuring import Measured
 from dpsynth.wings.histories.levels import Levels, by_line, drawn_to, levelled, reached, stepped
-from dpsynth.wings.histories.links import FirstRows, Linked, StepKinds
+from dpsynth.wings.histories.links import FirstRows, Linked, StepKinds, staying
 from dpsynth.wings.histories.selection import Counted, chosen
 from dpsynth.wings.histories.sequences import UnitRows
 
 MODEL, STEPS = CHAIN_FILES
-FORMAT = "dpsynth chain 3"
-_KEYS = {"format", "order", "place", "most", "links", "values", "levels", "constant", "rising"}
+FORMAT = "dpsynth chain 4"
+_KEYS = {"format", "order", "place", "most", "links", "values", "levels", "within", "constant", "rising"}
 _MOST = 10_000
 _MOST_CELLS = 1 << 17
 """Cells of the model of two rows, beyond which no more columns are held together."""
@@ -86,6 +86,7 @@ class Chain:
             value within its group, given the value of the row before.
         levels: for columns of which something lasts, float64[places, levels], the chance of each level of a
             unit by the place of its first row.
+        within: for columns of numbers, float64[values], what rows do that stay in a cell (``UnitRows``).
         constant: columns with one value in all rows of a unit.
         rising: columns that never fall.
     """
@@ -98,6 +99,7 @@ class Chain:
     ways: Array
     values: Mapping[str, Array] = field(default_factory=dict)
     levels: Mapping[str, Array] = field(default_factory=dict)
+    within: Mapping[str, Array] = field(default_factory=dict)
     constant: Clique = ()
     rising: Clique = ()
 
@@ -112,13 +114,15 @@ class Chain:
             "links": dict(self.links),
             "values": list(self.values),
             "levels": {column: shares.shape[1] for column, shares in self.levels.items()},
+            "within": list(self.within),
             "constant": list(self.constant),
             "rising": list(self.rising),
         }
         arrays = {"lengths": self.lengths, "ways": self.ways}
         values = {f"values_{i}": weights for i, weights in enumerate(self.values.values())}
         levels = {f"levels_{i}": shares for i, shares in enumerate(self.levels.values())}
-        save_arrays(folder / STEPS, header, {**arrays, **values, **levels})
+        within = {f"within_{i}": shares for i, shares in enumerate(self.within.values())}
+        save_arrays(folder / STEPS, header, {**arrays, **values, **levels, **within})
 
     def drawn(
         self, rows: int, rng: np.random.Generator, targets: Sequence[TableTarget] = ()
@@ -181,7 +185,8 @@ class Chain:
 
     def sequences(self, unit: NDArray[np.integer]) -> UnitRows:
         """The rows of units, by the unit of each row."""
-        return UnitRows(unit.astype(np.int64, copy=False), self.order, self.constant, self.rising)
+        whose = unit.astype(np.int64, copy=False)
+        return UnitRows(whose, self.order, self.constant, self.rising, self.within)
 
     @property
     def _told(self) -> tuple[str, ...]:
@@ -401,6 +406,11 @@ def chained(
         walk,
         {c: _within(own, groups[c]) for c, own in values.items()},
         {c: at.shares for c, at in told.items() if at.shares.shape[1] > 1},
+        {
+            c: staying(likely[:n, :n], rising=c in steps.rising)
+            for (c, _), (likely, _) in known.items()
+            if c != order and len(likely) == sizes[c] and (n := expansion.numbers.get(c, 0))
+        },
         tuple(steps.constant),
         tuple(steps.rising),
     )
@@ -672,10 +682,14 @@ def load_chain(folder: Path) -> Chain:
             for c, n in (dict.fromkeys(values, 1) | lasting).items()
         )
         require(told, "its values are not of columns")
+        within = found["within"]
+        told = isinstance(within, list) and all(isinstance(c, str) and c in sizes for c in within)
+        require(told, "its values are not of columns")
         shapes = [(most,), *((sizes[c] + 1, sizes[c]) for c in (place, *values))]
         shapes += [(sizes[c], n) for c, n in lasting.items()]
+        shapes += [(sizes[c],) for c in within]
         named = ["lengths", "ways", *(f"values_{i}" for i in range(len(values)))]
-        named += [f"levels_{i}" for i in range(len(lasting))]
+        named += [f"levels_{i}" for i in range(len(lasting))] + [f"within_{i}" for i in range(len(within))]
         members = [Member(name, shape, "<f8") for name, shape in zip(named, shapes, strict=True)]
         lengths, ways, *weights = (np.asarray(own, np.float64) for own in content.arrays(members))
     for own in (lengths, ways, *weights):
@@ -688,5 +702,8 @@ def load_chain(folder: Path) -> Chain:
         "its columns that never change or fall are not of its model",
     )
     drawn = dict(zip(values, weights, strict=False))
-    levels = dict(zip(lasting, weights[len(values) :], strict=True))
-    return Chain(model, links, found["order"], place, lengths, ways, drawn, levels, *map(tuple, steady))
+    levels = dict(zip(lasting, weights[len(values) :], strict=False))
+    within = dict(zip(within, weights[len(values) + len(lasting) :], strict=True))
+    return Chain(
+        model, links, found["order"], place, lengths, ways, drawn, levels, within, *map(tuple, steady)
+    )

@@ -48,6 +48,8 @@ _RELEASES = 1000.0
 _LEAST = 1e-6
 _CORRELATIONS, _FLOOR = (0.6, 0.9, 0.98), 1e-3
 """Correlations of the normal copulas that steps are a mixture of; the least weight of independent rows."""
+_SAME = 1
+"""The place in that mixture of rows that stay where they are."""
 _ROUNDS = 30
 """Rounds of raking."""
 
@@ -171,6 +173,25 @@ def _mixture(even: Array) -> list[Array]:
         copula = raked_counts(even * density, {(1,): sums[:, None], (0,): sums[None, :]}, _ROUNDS)
         found += [np.triu(copula), np.tril(copula, -1)]
     return found
+
+
+def staying(steps: Array, *, rising: bool) -> Array:
+    """The moves of rows that stay in the cell of the row before, float64[cells], as ``UnitRows`` has them.
+
+    Rows of a rising column go through a cell as fast as they leave it, and through the last one as fast as on
+    the whole. Of another column, rows that stay in a cell beyond those of normal copulas keep their value.
+
+    Args:
+        steps: float64[cells, cells], estimates of rows by their cell and that of the row before.
+    """
+    if rising:
+        higher, all_steps = np.tril(steps, -1).sum(axis=0), steps.sum(axis=0) + _LEAST
+        return np.append((higher / all_steps)[:-1], higher.sum() / all_steps[:-1].sum())
+    shares = (steps.sum(axis=0) + steps.sum(axis=1) + _LEAST) / 2
+    parts = np.array(_mixture(np.outer(shares, shares / shares.sum())))
+    weights = nnls(parts.reshape(len(parts), -1).T, steps.reshape(-1).astype(np.float64))[0]
+    held = weights[:, None] * np.diagonal(parts, axis1=1, axis2=2)
+    return np.asarray(held[_SAME] / (held.sum(axis=0) + _LEAST), np.float64)
 
 
 @dataclass(frozen=True, eq=False)

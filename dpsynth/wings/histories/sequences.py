@@ -9,7 +9,7 @@ Invariant: values change places within a unit, or are copies of one of its value
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -31,12 +31,16 @@ class UnitRows:
         order: the column that rows are ordered by.
         constant: columns with one value in all rows of a unit.
         rising: columns that never fall.
+        within: for columns of numbers, float64[cells], how rows move that stay in the cell of the row before:
+            the share of the cell by which a rising column goes on; of another one, the share of rows that
+            keep their value.
     """
 
     unit: Codes
     order: str
     constant: Clique
     rising: Clique
+    within: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
     def steady(self) -> Clique:
@@ -67,9 +71,18 @@ class UnitRows:
                 found[column.name] = own
         return found
 
-    def values(self, codes: Mapping[str, Codes], values: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-        """Values in these cells that never change or fall, as far as their cells don't."""
+    def values(
+        self, codes: Mapping[str, Codes], values: Mapping[str, pa.Array], rng: np.random.Generator
+    ) -> dict[str, pa.Array]:
+        """Values in these cells that follow the row before, and never change or fall where cells don't."""
         found = dict(values)
+        for column, moves in self.within.items():
+            cells = codes[column]
+            if column in self.rising:
+                rows = self._going_on(cells, _ranks(values[column], cells), moves, rng)
+            else:
+                rows = self._keeping(cells, moves, rng)
+            found[column] = values[column].take(pa.array(rows))
         for column in self.kept:
             by_row = np.lexsort((codes[column], self.unit))
             if column in self.constant:
@@ -77,11 +90,46 @@ class UnitRows:
                 new = (np.diff(unit, prepend=-1) != 0) | (np.diff(cell, prepend=-1) != 0)
                 order = by_row[np.maximum.accumulate(np.where(new, np.arange(unit.size), 0))]
             else:
-                order = np.lexsort((_ranks(values[column], codes[column]), codes[column], self.unit))
+                order = np.lexsort((_ranks(found[column], codes[column]), codes[column], self.unit))
             taken = np.empty_like(by_row)
             taken[by_row] = order
-            found[column] = values[column].take(pa.array(taken))
+            found[column] = found[column].take(pa.array(taken))
         return found
+
+    def _keeping(self, cells: Codes, shares: NDArray[np.float64], rng: np.random.Generator) -> Codes:
+        """For each row itself, or the one before it in the same cell, by the share that keep their value."""
+        chance = np.append(shares, 0.0)[np.minimum(cells, len(shares))]
+        own = self._begins(cells) | (rng.random(cells.size) >= chance)
+        return np.maximum.accumulate(np.where(own, np.arange(cells.size), 0))
+
+    def _going_on(
+        self, cells: Codes, ranks: Codes, steps: NDArray[np.float64], rng: np.random.Generator
+    ) -> Codes:
+        """For each row one of its cell, so that a unit goes through the cell in equal steps.
+
+        A unit that comes from a lower cell begins within the first step, and one that leaves for a higher one
+        ends within the last.
+        """
+        begins = np.flatnonzero(self._begins(cells))
+        lengths, cell = np.diff(begins, append=cells.size), cells[begins]
+        step = np.append(steps, 0.0)[np.minimum(cell, len(steps))]
+        order, held = np.lexsort((ranks, cells)), np.bincount(cells)
+        start, place = np.cumsum(held) - held, np.empty(cells.size)
+        place[order] = np.arange(cells.size) - start[cells[order]]
+        goes = np.minimum((lengths - 1) * step, 1.0)
+        room, at = 1 - goes, (place[begins] + rng.random(len(begins))) / held[cell]
+        part = np.minimum(step, room)
+        comes = (np.diff(self.unit[begins], prepend=-1) == 0) & (np.diff(cell, prepend=0) > 0)
+        leaves = np.roll(comes, -1) & (np.roll(cell, -1) < len(steps))
+        at = np.where(comes, at * part, np.where(leaves, room - (1 - at) * part, at * room))
+        turn = np.arange(cells.size) - np.repeat(begins, lengths)
+        at = np.repeat(at, lengths) + turn * np.repeat(goes / np.maximum(lengths - 1, 1), lengths)
+        there = np.minimum((at * held[cells]).astype(np.int64), held[cells] - 1)
+        return np.asarray(order[start[cells] + there], np.int64)
+
+    def _begins(self, cells: Codes) -> NDArray[np.bool_]:
+        """The rows whose cell is not that of the row before in their unit, bool[rows]."""
+        return np.asarray((np.diff(self.unit, prepend=-1) != 0) | (np.diff(cells, prepend=-1) != 0))
 
     def replaced(
         self,

@@ -5,7 +5,7 @@ import pytest
 
 from dpsynth.columns.measurement import Measurement, UnitsByRows
 from dpsynth.statistics.cut_off import Kept
-from dpsynth.wings.histories.links import StepKinds, by_rows
+from dpsynth.wings.histories.links import StepKinds, by_rows, staying
 
 SIZE, NUMBERS, UNITS = 42, 40, 6000
 GROUPS = np.append(np.arange(NUMBERS) // 10, [3, 4])
@@ -122,3 +122,28 @@ def test_far_steps_lead_to_values_as_near_as_they_are_within_wide_groups(correla
     spread = [counts.sum(axis=axis) @ places**2 / counts.sum() - m**2 for axis, m in ((1, here), (0, there))]
     found = (places @ counts @ places / counts.sum() - here * there) / np.sqrt(spread[0] * spread[1])
     assert abs(found - np.corrcoef(before, after)[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("noise", [0.0, 10.0])
+def test_cells_tell_if_values_are_kept(kept, noise):
+    """Values of a normal law in eight cells, of which some stay and the others move on by a copula."""
+    rng = np.random.default_rng(6)
+    before, other = rng.normal(0, 1, (2, 40_000))
+    after = np.where(rng.random(before.size) < kept, before, 0.8 * before + 0.6 * other)
+    cells = [np.searchsorted(np.linspace(-1.5, 1.5, 7), x) for x in (after, before)]
+    counts = np.bincount(cells[0] * 8 + cells[1], minlength=64).reshape(8, 8).astype(float)
+    found = staying(np.maximum(counts + rng.normal(0, noise, counts.shape), 0), rising=False)
+    stays = np.diag(counts) / counts.sum(axis=0)
+    truly = [np.mean((after == before)[(cells[0] == cells[1]) & (cells[1] == c)]) for c in range(8)]
+    assert np.average(np.abs(found - truly), weights=stays) < (0.12 if noise else 0.08)
+
+
+def test_a_rising_column_goes_through_a_cell_as_fast_as_it_leaves_it():
+    """Ages in cells of 5, 10 and 20 years, a year from row to row."""
+    before = np.tile(np.arange(35), 100)
+    cells = [np.digitize(x, [5, 15, 35]) for x in (before + 1, before)]
+    counts = np.bincount(cells[0] * 4 + cells[1], minlength=16).reshape(4, 4).astype(float)
+    found = staying(counts[:3, :3], rising=True)
+    assert found[:2] == pytest.approx([1 / 5, 1 / 10]) and 0 < found[2] < 1 / 5
+    assert np.isfinite(staying(np.zeros((3, 3)), rising=True)).all()

@@ -43,7 +43,7 @@ def test_values_of_a_unit_change_places_within_their_cells_alone(sequences):
     cells = np.sort(rng.integers(0, 3, (ROWS,)))
     codes = {c: np.where(UNIT > 1, 2, cells) for c in COLUMNS}
     values = {c: pa.array(10.0 * codes[c] + rng.random(ROWS)) for c in COLUMNS}
-    found = sequences.values(codes, values)
+    found = sequences.values(codes, values, rng)
     assert not sequences.unsteady(codes, found).any() and sequences.unsteady(codes, values).any()
     for column in ("day", "grade"):
         own = found[column].to_numpy()
@@ -85,4 +85,55 @@ def test_texts_are_in_the_order_of_their_cells(sequences):
     words = pa.array(np.array(["low", "high", "highest"])[codes["grade"]])
     steady = {"day": pa.array([0] * ROWS), "born": pa.array(["x"] * ROWS), "grade": words}
     assert not sequences.unsteady(codes, steady).any()
-    assert sequences.values(codes, steady)["grade"].equals(words)
+    assert sequences.values(codes, steady, np.random.default_rng(0))["grade"].equals(words)
+
+
+def long(within, rising=()):
+    """3 000 units of 1 to 6 rows with cells 0 to 3, and code 4 for missing; values are drawn within cells."""
+    rng = np.random.default_rng(5)
+    unit = np.repeat(np.arange(3000), rng.integers(1, 7, 3000))
+    cells = rng.integers(0, 5, 3000)[unit]
+    cells = np.where(rng.random(unit.size) < 0.2, rng.integers(0, 5, unit.size), cells)
+    cells = cells[np.lexsort((cells, unit))] if rising else cells
+    values = pa.array(10.0 * cells + 10 * rng.random(unit.size), mask=cells == 4)
+    sequences = UnitRows(unit, "day", (), rising, {"income": np.full(4, within)})
+    codes = {"income": cells, "day": np.arange(unit.size)}
+    found = sequences.values(codes, {"income": values, "day": pa.array(codes["day"])}, rng)["income"]
+    return unit, cells, values, found
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
+def test_rows_that_stay_in_a_cell_keep_their_value_as_often_as_is_known(share):
+    unit, cells, values, found = long(share)
+    stay = (np.diff(unit) == 0) & (np.diff(cells) == 0) & (cells[1:] < 4)
+    drawn, own = values.to_numpy(zero_copy_only=False), found.to_numpy(zero_copy_only=False)
+    assert abs(np.mean((np.diff(own) == 0)[stay]) - share) < 0.03
+    fresh = np.append(True, ~stay)
+    assert np.array_equal(own[fresh & (cells < 4)], drawn[fresh & (cells < 4)])
+    held = cells < 4
+    assert np.array_equal(own[held] // 10, cells[held]) and np.isnan(own[~held]).all()
+
+
+def test_rows_go_through_a_cell_of_a_rising_column_in_equal_steps():
+    unit, cells, _, found = long(0.3, ("income",))
+    own, held = found.to_numpy(zero_copy_only=False), cells < 4
+    assert np.array_equal(own[held] // 10, cells[held]) and np.isnan(own[~held]).all()
+    same = (np.diff(unit) == 0) & held[1:]
+    assert (np.diff(own)[same] >= 0).all()
+    stay = same & (np.diff(cells) == 0)
+    begins = np.flatnonzero(np.append(True, ~stay))
+    lengths = np.diff(begins, append=unit.size)
+    short = stay & (np.repeat(lengths, lengths)[1:] <= 4)
+    assert np.mean(np.abs(np.diff(own)[short] - 3) < 0.5) > 0.9
+    # Units come into a cell within its first step, and those that stay in one alone are anywhere in it.
+    came = np.flatnonzero(same & (np.diff(cells) > 0)) + 1
+    assert (own[came] % 10 < 3.2).all()
+    assert np.abs(np.histogram(own[held] % 10, 5, (0, 10))[0] / held.sum() - 0.2).max() < 0.06
+
+
+def test_no_rows_have_no_values():
+    none = np.zeros(0, np.int64)
+    sequences = UnitRows(none, "day", (), ("age",), {"age": np.ones(3), "income": np.ones(3)})
+    values = {c: pa.array([], pa.float64()) for c in ("day", "age", "income")}
+    found = sequences.values(dict.fromkeys(values, none), values, np.random.default_rng(0))
+    assert {len(own) for own in found.values()} == {0}
