@@ -379,10 +379,7 @@ def _shown(guarantee: Guarantee, units: int) -> dict[str, float | None]:
         return {"epsilon": None, "delta": None}
     # The same delta as that of one unit is written as the config has it.
     same = amount.delta == Fraction(repr(guarantee.delta))
-    return {
-        "epsilon": float_up(amount.epsilon),
-        "delta": guarantee.delta if same else float_up(amount.delta),
-    }
+    return {"epsilon": float_up(amount.epsilon), "delta": guarantee.delta if same else float_up(amount.delta)}
 
 
 def _powers(epsilon: Fraction, units: int) -> Fraction:

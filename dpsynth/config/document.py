@@ -25,11 +25,7 @@ from pathlib import Path, PurePath
 from typing import NoReturn, TypeVar
 
 import numpy as np
-from pydantic import (
-    GetJsonSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 from yaml.composer import Composer
 from yaml.error import MarkedYAMLError

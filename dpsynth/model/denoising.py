@@ -177,6 +177,16 @@ class Denoised:
         found[likely] = (low + high) / 2
         return found.reshape(self.mean.shape)
 
+    def target(self, estimate: Array) -> Array:
+        """The median; values that lose most rows of ``estimate`` by it, to noise, have the mean."""
+        found, usual = self.median, self.mean + _LEAST_SHARE * estimate
+        for axis in range(found.ndim):
+            others = tuple(i for i in range(found.ndim) if i != axis)
+            wanted, now = estimate.sum(axis=others, keepdims=True), usual.sum(axis=others, keepdims=True)
+            lost = found.sum(axis=others, keepdims=True) < wanted / 2
+            found = np.where(lost, usual * (wanted / np.maximum(now, _LEAST)), found)
+        return found
+
 
 def _below(level: Array | float, kinds: Array, centres: Array, errors: Array) -> Array:
     """Probability that each cell is at most ``level``."""

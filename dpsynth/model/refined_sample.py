@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, reduce
 from itertools import combinations
 from math import inf, pi, sqrt
 
@@ -102,8 +103,13 @@ class Wanted:
             for batch in domain.batches(asked, _CELLS_A_BATCH):
                 for clique, guess in estimates.marginals(batch).items():
                     known[clique] = denoised(*combined[clique], guess)
+
+        @cache
+        def shares(column: str) -> Array:
+            return np.asarray(np.maximum(model.marginal((column,)), 0.0) / model.total)
+
         for clique, posterior in known.items():
-            counts[clique] = posterior.median
+            counts[clique] = posterior.target(reduce(np.multiply.outer, map(shares, clique)) * model.total)
             variances[clique] = max(posterior.variance, _LEAST_VARIANCE)
         return cls(pairs, counts, variances, values_of, model.total)
 

@@ -402,10 +402,7 @@ def _derived(name: str, given: tuple[str, ...], found: Mapping[tuple[str, ...], 
 
 
 def _posterior(raw: float, error: float, usual: Numbers) -> tuple[float, float]:
-    """Mean and standard deviation of an error, by its noisy answer and those of the pairs of its basis.
-
-    Empirical Bayes takes the noise off; mean and limits of the posterior decide.
-    """
+    """Posterior mean and standard deviation of an error: empirical Bayes over the pairs of its basis."""
     if len(usual) < _FEW:
         return raw, error
     middle, of_mean = float(usual.mean()), error / sqrt(len(usual))

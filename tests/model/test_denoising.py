@@ -50,6 +50,19 @@ def test_empty_cells_get_no_rows_where_most_are_empty():
     assert found.median.sum() == pytest.approx(truth.sum(), rel=0.02)
 
 
+@pytest.mark.parametrize("seed", [6, 9])
+def test_no_value_of_a_column_loses_its_rows_to_noise_that_hides_a_whole_pair(seed):
+    """A column that is nearly always the same, with one of 28 values: noise is larger than most of these."""
+    rng, alike = np.random.default_rng(seed), np.array([0.995, 0.005])
+    single = rng.multinomial(10_000, rng.dirichlet(np.ones(28)))
+    truth, sigma = np.outer(alike, single), 1.4 * single.mean()
+    found = denoised(truth + rng.normal(0, sigma, truth.shape), sigma**2, truth)
+    assert (found.median.sum(axis=0) < single / 2).sum() >= 5
+    target = found.target(truth)
+    assert (target.sum(axis=0) >= 0.49 * single)[single > 100].all()
+    assert l1(target, truth) < 0.9 * l1(found.median, truth)
+
+
 def test_an_estimate_that_is_right_is_kept_and_a_precise_answer_is_too():
     rng = np.random.default_rng(2)
     truth = loose(rng)
