@@ -95,8 +95,8 @@ def csv_header(path: Place, form: FileForm, stream: BinaryIO) -> list[str]:
     except UnicodeDecodeError:
         raise SourceError(_not_text(path, form, line)) from None
     except csv.Error:
-        advice = other_format(path) if form.compression is None else ""
-        raise SourceError(f"{path} is no CSV file: its {which} is no header. {advice}".rstrip()) from None
+        advice = (form.compression is None and other_format(path)) or "Take line breaks out of its names."
+        raise SourceError(f"{path} is no CSV file: its {which} is no header. {advice}") from None
     for _ in range(form.skip):
         _pass_line(stream)
     return names

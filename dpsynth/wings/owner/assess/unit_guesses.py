@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsynth.columns.number_texts import is_number
 from dpsynth.wings.owner.assess.identifier_forms import FREE_TEXT, NAMES, Form, Whose, form_of, named_whose
 from dpsynth.wings.owner.starter.sketch import Unit
 
@@ -120,7 +121,7 @@ def _handed_out(texts: Texts) -> bool:
     before, digits = {found[1] for found in parts}, [found[2] for found in parts]
     if len(parts) < len(known) or len(before) > 1:
         shapes = {re.sub("[0-9]", "9", re.sub("[A-Za-z]", "A", text)) for text in known}
-        return len(shapes) == 1 and shapes.pop().count("9") > _LEAST_DIGITS
+        return len(shapes) == 1 and shapes.pop().count("9") > _LEAST_DIGITS and not is_number(known[0])
     lengths = {len(text) for text in digits}
     length = max(lengths)
     if not _LEAST_DIGITS <= length <= _MOST_DIGITS:

@@ -199,13 +199,14 @@ def _plainly(number: Decimal) -> Decimal:
 
 
 _DAYS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y")
+_SHORT = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%b-%y")
 _NAMED = ("%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
 _MONTHS = ("%Y-%m", "%m/%Y", "%b-%Y", "%b %Y", "%B %Y")
 _CLOCKS = ("%H:00:00", "%H:%M:00", "%H:%M:%S", "%H:00", "%H:%M", "%I:%M %p", "%I:%M:%S %p")
 """Formats of a clock; those that write zeros come before those that could write other minutes."""
 _TAILS = ("", "Z", "+00:00", " UTC")
 _FORMATS: tuple[tuple[MomentKind, str], ...] = (
-    *(("date", day) for day in (*_DAYS, *_NAMED, *_MONTHS)),
+    *(("date", day) for day in (*_DAYS, *_NAMED, *_MONTHS, *_SHORT)),
     *(
         ("date", f"{day}{sign}{clock}")
         for day, sign, clock in product((*_DAYS, *_NAMED), ("T", " "), ("00:00:00", "00:00"))
@@ -224,6 +225,8 @@ _MANY_UNITS = 128
 _FEWEST_TIMES = 30
 _FEWEST_ZEROS = 10
 """Different texts from which on a clock that always shows zero minutes or seconds is taken to write zeros."""
+_ONE_CENTURY = 50
+"""Years between dates of two digits for the year, from which on some may lie a century earlier: births do."""
 _SAMPLE = 50
 """Cells that a format has to read before all of them are tried."""
 
@@ -249,10 +252,12 @@ def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     step = _step(form.read(all_), len(set(texts))) if kind != "date" and "%M" in pattern else {}
     if kind == "time":
         return {"type": "time"} | _format(kind, pattern) | step
-    if any(_order(other) != _order(pattern) for _, other in able[1:]):
+    years = _years(form, all_)
+    unsure = "%y" in pattern and int(max(years)) - int(min(years)) > _ONE_CENTURY
+    if unsure or any(_order(other) != _order(pattern) for _, other in able[1:]):
         return {"type": kind, "min": None, "max": None, "format": None}
     parts: Guess = {"parts": ["hour", "weekday"]} if kind == "datetime" else {}
-    ends = _whole_years(_years(form, all_), spelt, reach)
+    ends = _whole_years(years, spelt, reach)
     return {"type": kind, **ends, **_format(kind, pattern), **parts, **step}
 
 

@@ -147,7 +147,7 @@ def _recognised(path: Path, form: FileForm) -> tuple[FileForm, bool]:
         line = stream.readline(LONGEST_HEADER)
         signs = list(SEPARATORS.values()) if form.separator == "," else [form.separator]
         narrow = max(len(_cells(line, replace(found, separator=sign))) for sign in signs) <= _NARROW
-        lines = [line, *islice(iter(lambda: stream.readline(LONGEST_HEADER), b""), _MOST_TITLES)] * narrow
+        lines = [line, *islice(iter(lambda: stream.readline(LONGEST_HEADER), b""), _MOST_TITLES * narrow)]
     if found.encoding not in WIDE and narrow:
         found = replace(found, encoding=encoding_named(likely_encoding(b"".join(lines))) or "utf-8")
     titled = (
@@ -156,9 +156,22 @@ def _recognised(path: Path, form: FileForm) -> tuple[FileForm, bool]:
         else []
     )
     below = [(f, cells) for f, cells in titled if f.header_row is not None]
-    if below:
-        return max(below, key=lambda one: one[1])[0], True
-    return found if form.separator != "," else replace(found, separator=separator_of(line, found)), narrow
+    head = max(below, key=lambda one: one[1])[0] if below else found
+    for number, above in enumerate(lines[: head.header_row], 1):
+        cells = max(_going_on(above, replace(found, separator=sign)) for sign in signs)
+        if cells > (0 if number == 1 or head.header_row else _NARROW):
+            raise SourceError(
+                f"{path} has a header with a line break in a name: in line {number} quotes begin that do not "
+                "end there. A header has to be one line. Take line breaks out of the names."
+            )
+    if below or form.separator != ",":
+        return head, narrow
+    return replace(found, separator=separator_of(line, found)), narrow
+
+
+def _going_on(line: bytes, form: FileForm) -> int:
+    """The number of cells of a line in which quotes begin that don't end there; 0 of other lines."""
+    return 0 if _cells(line, form) else len(_cells(line.rstrip() + b'"', form))
 
 
 def _below_titles(form: FileForm, lines: Sequence[bytes]) -> tuple[FileForm, int]:

@@ -181,7 +181,13 @@ class Draft:
     def with_guesses(self, look: Profile) -> Draft:
         """The draft with gaps filled by guesses; keys with a value keep it."""
         found = cast(Mapping[str, Mapping[str, Value]], look.columns)
-        columns = tuple(_guessed(sketch, found.get(sketch.name, {})) for sketch in self.columns)
+        empty = {c for c, guess in found.items() if guess == STUB} if any(map(_typed, found.values())) else ()
+        columns = tuple(
+            _left_out(sketch, "no cell of it has a value.")
+            if sketch.name in empty and sketch.declared == STUB
+            else _guessed(sketch, found.get(sketch.name, {}))
+            for sketch in self.columns
+        )
         unit = look.unit if self.person is None else None
         person = self.person if unit is None else unit.column
         form = look.form or self.form
@@ -254,6 +260,10 @@ class Format:
     recognised: Callable[[Document], bool]
     read: Callable[[Document, str, str | None], Draft]
     links: Callable[[Document, str], tuple[Mapping[str, str], Sequence[Reference]]] = lambda *_: ({}, ())
+
+
+def _typed(declared: Mapping[str, Value]) -> bool:
+    return declared.get("type") is not None
 
 
 _NUMERIC = {"integer", "number"}

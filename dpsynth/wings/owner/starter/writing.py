@@ -84,7 +84,7 @@ def starter_text(draft: Draft, name: str, schema: str | None, command: str) -> s
         )
     read = parse_yaml(text, "the configuration").values
     tables = cast(dict[str, dict[str, Value]], read.get("tables", {"": read}))
-    told = [values_of(table) or None for table in draft.tables or (draft,)]
+    told = [values_of(table) for table in draft.tables or (draft,)]
     if [table["columns"] for table in tables.values()] != told:
         raise RuntimeError("the configuration does not say what was to be written")
     return text
@@ -181,7 +181,7 @@ def config_text(draft: Draft, release: str, schema: str | None, command: str) ->
     lines += [
         _aside("  cap: {epsilon: 10, delta: 1.0e-5}", "the most that all releases of it may cost together")
     ]
-    lines += ["", "tables:" if draft.tables else "columns:"]
+    lines += ["", "tables:" if draft.tables else _columns(draft)]
     lines += _examples() if any("type" in sketch.gaps for _, sketch in draft.sketches) else []
     lines += _legend(draft)
     # Where all columns were guessed, the page's head says so once.
@@ -189,9 +189,14 @@ def config_text(draft: Draft, release: str, schema: str | None, command: str) ->
     for sketch in draft.columns:
         lines += _column(sketch, marked=marked)
     for table in draft.tables:
-        lines += [*_links(table, table is draft.tables[0]), "    columns:"]
+        lines += [*_links(table, table is draft.tables[0]), f"    {_columns(table)}"]
         lines += [f"    {line}" for sketch in table.columns for line in _column(sketch, marked=marked)]
     return "\n".join([*lines, *_provenance(draft), "", *_review(draft)]) + "\n"
+
+
+def _columns(draft: Draft | Linked) -> str:
+    """The line above the columns; a table of which all are left out has none."""
+    return "columns:" if values_of(draft) else "columns: {}"
 
 
 def _links(table: Linked, root: bool) -> list[str]:

@@ -98,6 +98,12 @@ def guess(*cells, times=1, batches=1):
             {"type": "date", "min": "2018-01-01", "max": "2019-12-31", "format": "%b-%Y"},
         ),
         (
+            ["31.01.24", "01.12.23"],
+            {"type": "date", "min": "2023-01-01", "max": "2024-12-31", "format": "%d.%m.%y"},
+        ),
+        (["31.01.45", "01.12.83"], {"type": "date", "min": None, "max": None, "format": None}),
+        (["01/02/24", "02/01/23"], {"type": "date", "min": None, "max": None, "format": None}),
+        (
             ["20240131", "20231201"],
             {"type": "date", "min": "2023-01-01", "max": "2024-12-31", "format": "%Y%m%d"},
         ),

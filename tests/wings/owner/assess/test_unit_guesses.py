@@ -181,3 +181,12 @@ def test_whatever_cells_hold_their_form_is_told_or_none_is(cells, times):
         "a", dict.fromkeys([*cells, *(f"{cell}0" for cell in cells)], times), True, 80 * times, 0, "text"
     )
     assert identifier_form(texts) is None or texts.counts
+
+
+@pytest.mark.parametrize("form", ["{:.3E}", "{:.3f}"])
+def test_numbers_with_decimals_or_exponents_are_nobodys(form):
+    rng = np.random.default_rng(4)
+    numbers = 10 + np.floor(90 * rng.random(4_000) * 10) / 10 + rng.integers(1, 4, 4_000) / 1_000
+    table = texts({"level": [form.format(number) for number in numbers], "ward": rng.integers(1, 80, 4_000)})
+    found = profile([table], list(table))
+    assert found.unit is None and found.columns["level"]["type"] == "number"

@@ -87,7 +87,10 @@ def test_columns_without_a_name_of_their_own_are_left_out_and_told_of(tmp_path):
         (b"17,2000,K4N4RY\n", "row of values and not a header"),
         (b"\xff\xfe\0\xd8K4N4RY", "not UTF-16 text"),
         (b"a\0,K4N4RY\n", "not UTF-8 text. Save the table as a .csv file again"),
-        (b'a,"K4N4RY\n', "its first line is no header"),
+        (b'a,"K4N4RY\n', "in line 1 quotes begin that do not end there"),
+        (b'a;"b\n(K4N4RY)";c\n1;2;3\n4;5;6\n', "in line 1 quotes begin that do not end there"),
+        (b'Visits\na;b;"c\n(K4N4RY)";d\n1;2;3;4\n', "in line 2 quotes begin that do not end there"),
+        (b'Visits\na;b, c, d;"e\n(K4N4RY)"\nx;y;z\nx;y;z\n', "in line 2 quotes begin that do not end there"),
         (b",".join(b"c%d" % i for i in range(2001)), "a configuration can declare 2,000"),
     ],
 )

@@ -185,3 +185,18 @@ def test_persons_that_were_guessed_become_the_unit():
     assert isinstance(privacy, dict) and privacy["unit"] == {"column": "id", "max_rows": 5}
     described = guessed(draft(stub, person="patient"), look)
     assert (described.person, described.unit) == ("patient", None)
+
+
+def test_columns_that_are_empty_are_left_out_after_a_look():
+    found = draft(Sketch("a", {"type": None}), Sketch("b", {"type": None})).with_guesses(
+        Profile({"a": {"type": None}, "b": {"type": "boolean"}})
+    )
+    text = starter_text(found, "t", None, "dpsynth init t.csv --look")
+    assert list(taken_over(text)) == ["b"]
+    assert "# Left out: no cell of it has a value." in text
+
+
+def test_a_table_of_which_no_column_can_be_used_is_told_so():
+    nothing = draft(Sketch("b", None, ("Why.",)))
+    with pytest.raises(ConfigError, match="columns must declare at least one"):
+        from_mapping(parse_yaml(without_list(starter_text(nothing, "t", None, "dpsynth init")), "t").values)
