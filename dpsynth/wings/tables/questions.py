@@ -43,7 +43,6 @@ from dpsynth.columns.expression import (
     Reference,
     kind_of,
     parse,
-    plain,
     references,
     value_of,
 )
@@ -56,6 +55,7 @@ from dpsynth.statistics.grouped_counts import Condition, ConditionRefused, Facto
 from dpsynth.wings.tables.database import shape_of, wide_rows
 from dpsynth.wings.tables.keys import DOTTED, slot, undotted
 from dpsynth.wings.tables.splitting import Split, aggregated, met, split
+from dpsynth.wings.tables.widened import presence
 
 _AGGREGATES = ("count", "any", "min", "max", "mean", "sum")
 _MEASURES = {"": ("count", "share"), ".": ("sum", "mean", "median", "quantile")}
@@ -473,9 +473,10 @@ def _present(asked: Asked, place: Mapping[str, str]) -> Expression:
     number = place[asked.above[asked.table]] + asked.table
     least = place[asked.table][len(number) :].strip("_")
     rules = {stated.rule for stated in asked.bundle.facts.constraints.rules}
+    there, below = (number, least), len(asked.path(asked.table)) > 2
     used = [c for f in (*asked.of, *asked.by, *asked.where) for c in references(asked.beside(f, place))]
     for column in (*used, *(place[asked.table] + c for c in asked.shapes[asked.table].columns)):
-        if asked.of or f"({number} >= {least}) == ({plain(column)} is not missing)" in rules:
+        if asked.of or presence(column, there, needed=True, below=below) in rules:
             return parse(f"`{column}` is not missing")
     raise NotBeside
 

@@ -310,6 +310,7 @@ def _widen(
     """
     table, children = tables[name], children_of(tables, name)
     names = {c: prefix + c for c in _below_named(tables, name)}
+    below = len(tables_above(tables, name)) > 1
     named = {**above, **{f"{name}.{c}": own for c, own in names.items()}}
 
     def add(column: str, declared: object) -> None:
@@ -331,7 +332,8 @@ def _widen(
         elif isinstance(declared, Modelled):
             add(names[column], _in_slot(declared, int(there[1])) if there else declared)
             if there:
-                wide.rules.extend(_presence(names[column], there, needed=declared.missing is False))
+                needed = declared.missing is False
+                wide.rules.append(presence(names[column], there, needed=needed, below=below))
     for child in children:
         most = most_of(tables[child])
         number: dict[str, object] = {"type": "integer", "min": 0, "max": most + 1, "missing": bool(there)}
@@ -340,7 +342,7 @@ def _widen(
         number |= {"expected": {"missing": 1, "first": 1}} if there else {"default": 0}
         add(names[child], number)
         if there:
-            wide.rules.extend(_presence(names[child], there, needed=True))
+            wide.rules.append(presence(names[child], there, needed=True, below=below))
         for label, least in slots_of(tables[child]):
             _widen(wide, tables, child, slot(prefix, child, label), (names[child], str(least)), named)
         starts = [slot(prefix, child, label) for label, _ in slots_of(tables[child])]
@@ -468,12 +470,18 @@ def in_words(tables: Mapping[str, LinkedTable], rule: str) -> tuple[str, str, tu
     return name, said, (*found,)
 
 
-def _presence(column: str, there: Sequence[str], *, needed: bool) -> list[str]:
-    """The rules by which a cell of a row that isn't there is missing, and others are not, if none may be."""
+def presence(column: str, there: Sequence[str], *, needed: bool, below: bool) -> str:
+    """The rule by which a cell of a row that isn't there is missing, and others are not, if none may be.
+
+    Args:
+        below: True if the row above may not be there either: then the number of rows is missing.
+    """
     number, least = there
     if needed:
-        return [f"({number} >= {least}) == ({plain(column)} is not missing)"]
-    return [f"{number} < {least} implies {plain(column)} is missing"]
+        known = f"{number} is not missing and " if below else ""
+        return f"({known}{number} >= {least}) == ({plain(column)} is not missing)"
+    unknown = f"{number} is missing or " if below else ""
+    return f"{unknown}{number} < {least} implies {plain(column)} is missing"
 
 
 def _in_slot(declared: Modelled, number: int) -> Modelled:

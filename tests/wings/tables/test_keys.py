@@ -6,9 +6,11 @@ import copy
 import re
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 
 from dpsynth.columns.kinds import layout_of
+from dpsynth.columns.rules import Checks, rules_of
 from dpsynth.config import Spec, from_mapping
 from dpsynth.errors import ConfigError
 
@@ -44,7 +46,8 @@ def test_what_is_not_there_is_missing_by_rules():
     assert "(persons >= 2) == (persons_2_age is not missing)" in rules
     assert "persons < 2 implies persons_2_sex is missing" in rules
     assert "(persons >= 2) == (persons_2_trips is not missing)" in rules
-    assert "(persons_2_trips >= 1) == (persons_2_trips_1_mode is not missing)" in rules
+    there = "persons_2_trips is not missing and persons_2_trips >= 1"
+    assert f"({there}) == (persons_2_trips_1_mode is not missing)" in rules
     assert "persons == 0 or persons_1_age >= 18" in rules
 
 
@@ -409,3 +412,14 @@ def test_what_a_look_told_of_a_table_is_said_of_each_row_that_is_told_apart():
     assert list(found) == ["rent", "persons", *trips, *sexes, *modes]
     with pytest.raises(ConfigError, match=r"names 'persons\.wage', which is not among columns"):
         spec_of(provenance={"looked_at": ["persons.wage"]})
+
+
+@pytest.mark.parametrize("cell", ["persons_2_trips_1_mode", "persons_1_trips_1_mode", "persons_2_age"])
+def test_no_row_is_below_one_that_is_not_there(cell):
+    spec = spec_of()
+    layout = layout_of(spec.columns)
+    row = {"region": "N", "rent": "5", "persons": "1", "persons_1_age": "30", "persons_1_trips": "0"}
+    for cells, broken in ((row, False), (row | {cell: "bus" if "mode" in cell else "7"}, True)):
+        codes = {c.name: c.encode(pa.array([cells.get(c.name, "")])) for c in layout.columns}
+        found = Checks(rules_of(spec.constraints, layout), layout).violating_cells(codes)
+        assert found.tolist() == [broken]

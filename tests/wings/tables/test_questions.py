@@ -15,8 +15,11 @@ import dpsynth
 from dpsynth.bundle.recipient import Bundle
 from dpsynth.bundle.recipient.query import QuestionRefused
 from tests.cli.here import Command
+from tests.seeded_noise import seed_noise
 
 from .conftest import street
+from .linked import TABLES, frames
+from .test_wide_rows import wide_of
 
 PERSONS, HOMES, TRIPS, CARS = "persons", "households", "trips", "cars"
 
@@ -310,3 +313,15 @@ def test_the_command_line_answers(linked: Path, dpsynth: Command) -> None:
     assert refused.code == 2 and refused.err.startswith(
         "Error: 'person' is no table (did you mean 'persons'?)"
     )
+
+
+def test_rows_of_a_third_table_are_counted_with_limits(tmp_path, monkeypatch):
+    seed_noise(monkeypatch, 5)
+    given, wide = frames(1_500), wide_of(frames(1_500), TABLES)
+    released = dpsynth.release(
+        given, tables=TABLES, epsilon=9, dataset="homes", ledger=tmp_path / "l.db", outputs=tmp_path / "out"
+    )
+    found = released.query("count(trips) where mode == 'bus'").frame.iloc[0]
+    modes = [column for column in wide.names if column.endswith("_mode")]
+    true = sum(batch[c].to_pylist().count("bus") for batch in wide.batches(modes) for c in modes)
+    assert found.basis == "measured" and found.low <= true <= found.high

@@ -387,3 +387,12 @@ def test_the_report_draws_the_links_and_says_what_to_use_of_each_table(linked: P
     assert re.findall(r'scope="col">(\w+)', persons) == ["Column", "persons_1", "persons_2", "persons_other"]
     links = re.findall(r'<a href="#([^"]+)">', persons)
     assert len(links) == 9 and all(f'<article id="{link}"' in page for link in links)
+
+
+def test_wide_rows_have_no_trip_of_a_person_who_is_not_there(linked: Path) -> None:
+    rows = dpsynth.open_bundle(linked).synthetic
+    for person in ("persons_1", "persons_2", "persons_other"):
+        for turn in (1, 2):
+            there = rows[f"{person}_trips"].fillna(0) >= turn
+            assert (rows[f"{person}_trips_{turn}_mode"].notna() == there).all()
+            assert there.sum() > 50
