@@ -28,8 +28,9 @@ def hints(wanted: Reservation, dataset: str, accounts: Sequence[Balance], bundle
     if account is None:
         yield from _of_a_new_account(dataset, accounts)
         return
-    known = any(same_table(wanted.source, source) for source in account.sources)
-    if not wanted.dataset and account.sources and not known:
+    # Linked tables have several sources, and always name their dataset.
+    named = wanted.dataset or not account.sources
+    if not named and not any(same_table(wanted.source, source) for source in account.sources):
         yield (
             f"{wanted.source} is new to dataset '{account.dataset}', which has {_listed(account.sources)}, "
             "and it counts there. If it is about other people, name a dataset of its own with ledger.dataset."

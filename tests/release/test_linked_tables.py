@@ -196,6 +196,12 @@ def test_a_release_that_is_killed_is_finished_by_its_id(tmp_path):
     assert not finished.bundle.verify().findings and 3.9 < finished.guarantee.epsilon <= 4
 
 
+def test_linked_tables_in_files_are_released_again(tmp_path):
+    spec = spec_of(tmp_path, frames(200))
+    first, again = (released(tmp_path, spec).handed_over for _ in range(2))
+    assert first.parent != again.parent and first.is_dir()
+
+
 def test_synthetic_rows_obey_rules_about_rows_above_where_private_ones_break_them(tmp_path):
     rule = "households.rent >= 5 * age"
     given = {name: frame for name, frame in frames(600).items() if name != "trips"}
