@@ -235,7 +235,7 @@ def whole_counts(known: PublicMarginals, rows: int, rng: np.random.Generator) ->
     found: list[tuple[Clique, Codes]] = []
     for marginal in known.marginals:
         exact = marginal.shares * rows
-        shared = _shared(marginal.clique, [c for c, _ in found])
+        shared = max((tuple(c for c in marginal.clique if c in b) for b, _ in found), key=len, default=())
         axes = tuple(marginal.clique.index(c) for c in shared)
         others = tuple(i for i in range(exact.ndim) if i not in axes)
         transposed = exact.transpose((*axes, *others)).reshape(
@@ -250,10 +250,6 @@ def whole_counts(known: PublicMarginals, rows: int, rng: np.random.Generator) ->
         back = np.argsort((*axes, *others))
         found.append((marginal.clique, rounded.reshape(shape).transpose(back)))
     return tuple(counts for _, counts in found)
-
-
-def _shared(clique: Clique, before: list[Clique]) -> Clique:
-    return max((tuple(c for c in clique if c in b) for b in before), key=len, default=())
 
 
 def _rounded(exact: Array, rows: int, rng: np.random.Generator) -> Codes:

@@ -269,9 +269,9 @@ class ExaminedCells:
     The errors of a group's cells may be random, or all of them may shift the group's mean in one direction,
     as they do where a relation is missing. Then some groups are further off than others. So a sum may be off
     by random errors, and by a shift of errors of two and a half times the expected sizes. Chance shifts
-    nothing: a table that was drawn from the model would be at the distance C of it, the sum of sqrt(2 n_i/pi)
-    over cells. One that agrees with measured marginals is nearer; half of C^2 is taken for chance, so the
-    sizes in the shift are those of the distance sqrt(D^2 - C^2/2).
+    nothing: a table that was drawn from the model would be at the distance C of it, the sum of
+    2 n_i/sqrt(1 + 2 pi n_i) over cells. One that agrees with measured marginals is nearer; half of C^2 is
+    taken for chance, so the sizes in the shift are those of the distance sqrt(D^2 - C^2/2).
 
     That is a model of the errors, held against tables by ``benchmarks/coverage.py``. There is a bound too.
     Errors above zero and errors below zero add up to D/2 each, if both tables have as many rows. So a sum of
@@ -301,7 +301,8 @@ class ExaminedCells:
     @cached_property
     def shifting(self) -> float:
         """The part of the errors' sizes that may shift sums: what isn't chance, by squares."""
-        by_chance = float(np.sqrt(np.maximum(self.cells, 0.0) / pi).sum())
+        rows = np.maximum(self.cells, 0.0)
+        by_chance = float((sqrt(2) * rows / np.sqrt(1.0 + 2 * pi * rows)).sum())
         return sqrt(max(1.0 - (by_chance / max(self.distance.expected, 1e-9)) ** 2, 0.0))
 
     @property

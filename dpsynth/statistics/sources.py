@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from dpsynth.columns.column import Column
@@ -75,6 +75,9 @@ class Sources:
         distance = self.distances.get(frozenset(clique))
         if distance is None:
             return None
+        # A table is no nearer in some columns than in fewer of them.
+        within = (d.expected for c, d in self.distances.items() if c <= {*clique})
+        distance = replace(distance, expected=max(within))
         return ExaminedCells.of(self.model.marginal(clique), distance, self.direct, self.basis)
 
     def counted(self, clique: Clique) -> CountedCells:

@@ -5,6 +5,7 @@ from functools import partial
 from io import StringIO
 from itertools import combinations
 from math import isnan
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from dpsynth.columns.measurement import Examined, NoisyDistances
 from dpsynth.plan.plan import exam_of
 from dpsynth.statistics.exam import Basis, Distance, Exam, ExaminedCells, distances_in
 from dpsynth.statistics.group_figures import Contents, Estimate, Group, mean
+from dpsynth.statistics.sources import Sources
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5, "e": 2})
 ROWS = 1000
@@ -146,7 +148,31 @@ def test_errors_that_are_taken_to_shift_nothing_would_be_seen(monkeypatch: pytes
 def test_a_distance_by_chance_alone_shifts_nothing() -> None:
     counts = np.full((6, 5), 100.0)
     by_chance = float(np.sqrt(counts / np.pi).sum())
-    assert cells_of(counts, by_chance).shifting == 0 < cells_of(counts, 2 * by_chance).shifting < 1
+    assert cells_of(counts, 0.99 * by_chance).shifting == 0 < cells_of(counts, 2 * by_chance).shifting < 1
+
+
+def test_chance_puts_no_more_rows_into_small_cells_than_there_are() -> None:
+    """400 rows in 8,000 cells, of which some move from one half of the groups to the other."""
+    counts, rng = np.full((4, 2000), 0.05), np.random.default_rng(8)
+    true = rng.poisson(counts * np.array([[1.4], [1.4], [0.6], [0.6]]))
+    drawn = rng.poisson(counts)
+    cells, off = cells_of(counts, float(np.abs(true - drawn).sum())), np.abs(true.sum(1) - counts.sum(1))
+    assert off.max() > 40
+    assert all(cells.reach(np.ones(2000), (group, 4)) > off[group] for group in range(4))
+
+
+def test_no_table_is_nearer_in_some_columns_than_in_fewer_of_them() -> None:
+    direct = SimpleNamespace(covers=lambda clique: False, cell_variance=lambda clique: 0.0)
+    model = SimpleNamespace(marginal=lambda clique: np.ones((2, 3, 4)))
+    near = {
+        "ab": Distance(300, 500),
+        "bc": Distance(90, 700),
+        "abc": Distance(20, 900),
+        "de": Distance(999, 999),
+    }
+    sources = Sources((), direct, model, distances={frozenset(c): d for c, d in near.items()})
+    assert sources.known(("a", "b", "c")).distance == Distance(300, 900)
+    assert sources.known(("b", "c")).distance == near["bc"]
 
 
 def test_limits_hold_for_random_errors_and_for_many_means_where_a_relation_is_missing() -> None:
