@@ -178,13 +178,12 @@ class Denoised:
         return found.reshape(self.mean.shape)
 
     def target(self, estimate: Array) -> Array:
-        """The median; values that lose most rows of ``estimate`` by it, to noise, have the mean."""
-        found, usual = self.median, self.mean + _LEAST_SHARE * estimate
+        """The median; values of a column that lose most rows of ``estimate`` by it keep these."""
+        found = self.median
         for axis in range(found.ndim):
             others = tuple(i for i in range(found.ndim) if i != axis)
-            wanted, now = estimate.sum(axis=others, keepdims=True), usual.sum(axis=others, keepdims=True)
-            lost = found.sum(axis=others, keepdims=True) < wanted / 2
-            found = np.where(lost, usual * (wanted / np.maximum(now, _LEAST)), found)
+            before, now = (counts.sum(axis=others, keepdims=True) for counts in (estimate, found))
+            found = np.where(now < before / 2, estimate, found)
         return found
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, reduce
 from itertools import combinations
 from math import inf, pi, sqrt
 
@@ -96,20 +95,17 @@ class Wanted:
             error = min(distance, 2 * model.total) / domain.cells(clique)
             variances[clique] = max(pi / 2 * error**2, _LEAST_VARIANCE)
         combined = pooled(beside)
+        for clique, posterior in known.items():
+            counts[clique] = posterior.target(model.marginal(clique).clip(0.0))
         for wide in (False, True):
             # Larger sets are denoised about estimates that have the pairs' answers.
-            estimates = RakedEstimates(model, {c: p.median for c, p in known.items() if wide})
+            estimates = RakedEstimates(model, counts if wide else {})
             asked = [c for c in combined if (len(c) > 2) == wide]
             for batch in domain.batches(asked, _CELLS_A_BATCH):
                 for clique, guess in estimates.marginals(batch).items():
                     known[clique] = denoised(*combined[clique], guess)
-
-        @cache
-        def shares(column: str) -> Array:
-            return np.asarray(np.maximum(model.marginal((column,)), 0.0) / model.total)
-
+                    counts[clique] = known[clique].target(guess)
         for clique, posterior in known.items():
-            counts[clique] = posterior.target(reduce(np.multiply.outer, map(shares, clique)) * model.total)
             variances[clique] = max(posterior.variance, _LEAST_VARIANCE)
         return cls(pairs, counts, variances, values_of, model.total)
 
