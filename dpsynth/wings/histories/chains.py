@@ -407,9 +407,11 @@ def chained(
         {c: _within(own, groups[c]) for c, own in values.items()},
         {c: at.shares for c, at in told.items() if at.shares.shape[1] > 1},
         {
-            c: staying(likely[:n, :n], rising=c in steps.rising)
-            for (c, _), (likely, _) in known.items()
-            if c != order and len(likely) == sizes[c] and (n := expansion.numbers.get(c, 0))
+            c: staying(known[m.clique][0][:n, :n], m.variance, rising=c in steps.rising)
+            for m in history
+            if (c := m.clique[0]) != order
+            and (n := expansion.numbers.get(c, 0))
+            and len(known[m.clique][0]) == sizes[c]
         },
         tuple(steps.constant),
         tuple(steps.rising),

@@ -175,21 +175,26 @@ def _mixture(even: Array) -> list[Array]:
     return found
 
 
-def staying(steps: Array, *, rising: bool) -> Array:
+def staying(steps: Array, variance: float, *, rising: bool) -> Array:
     """The moves of rows that stay in the cell of the row before, float64[cells], as ``UnitRows`` has them.
 
     Rows of a rising column go through a cell as fast as they leave it, and through the last one as fast as on
     the whole. Of another column, rows that stay in a cell beyond those of normal copulas keep their value.
+    Where noise explains what rows that stay and independent ones don't, there are no copulas.
 
     Args:
         steps: float64[cells, cells], estimates of rows by their cell and that of the row before.
+        variance: of the counts that these rest on.
     """
     if rising:
         higher, all_steps = np.tril(steps, -1).sum(axis=0), steps.sum(axis=0) + _LEAST
         return np.append((higher / all_steps)[:-1], higher.sum() / all_steps[:-1].sum())
     shares = (steps.sum(axis=0) + steps.sum(axis=1) + _LEAST) / 2
     parts = np.array(_mixture(np.outer(shares, shares / shares.sum())))
-    weights = nnls(parts.reshape(len(parts), -1).T, steps.reshape(-1).astype(np.float64))[0]
+    lines, counts = parts.reshape(len(parts), -1).T, steps.reshape(-1).astype(np.float64)
+    few, all_parts = (nnls(lines[:, :n], counts)[0] for n in (_SAME + 1, len(parts)))
+    off = ((lines[:, : _SAME + 1] @ few - counts) ** 2 - (lines @ all_parts - counts) ** 2).sum()
+    weights = all_parts if off > _SURE**2 * variance else np.append(few, np.zeros(len(parts) - len(few)))
     held = weights[:, None] * np.diagonal(parts, axis1=1, axis2=2)
     return np.asarray(held[_SAME] / (held.sum(axis=0) + _LEAST), np.float64)
 

@@ -133,7 +133,8 @@ def test_cells_tell_if_values_are_kept(kept, noise):
     after = np.where(rng.random(before.size) < kept, before, 0.8 * before + 0.6 * other)
     cells = [np.searchsorted(np.linspace(-1.5, 1.5, 7), x) for x in (after, before)]
     counts = np.bincount(cells[0] * 8 + cells[1], minlength=64).reshape(8, 8).astype(float)
-    found = staying(np.maximum(counts + rng.normal(0, noise, counts.shape), 0), rising=False)
+    noisy = np.maximum(counts + rng.normal(0, noise, counts.shape), 0)
+    found = staying(noisy, max(noise, 0.5) ** 2, rising=False)
     stays = np.diag(counts) / counts.sum(axis=0)
     truly = [np.mean((after == before)[(cells[0] == cells[1]) & (cells[1] == c)]) for c in range(8)]
     assert np.average(np.abs(found - truly), weights=stays) < (0.12 if noise else 0.08)
@@ -144,6 +145,14 @@ def test_a_rising_column_goes_through_a_cell_as_fast_as_it_leaves_it():
     before = np.tile(np.arange(35), 100)
     cells = [np.digitize(x, [5, 15, 35]) for x in (before + 1, before)]
     counts = np.bincount(cells[0] * 4 + cells[1], minlength=16).reshape(4, 4).astype(float)
-    found = staying(counts[:3, :3], rising=True)
+    found = staying(counts[:3, :3], 0.0, rising=True)
     assert found[:2] == pytest.approx([1 / 5, 1 / 10]) and 0 < found[2] < 1 / 5
-    assert np.isfinite(staying(np.zeros((3, 3)), rising=True)).all()
+    assert np.isfinite(staying(np.zeros((3, 3)), 1.0, rising=True)).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_steps_that_noise_may_have_made_change_no_value(seed):
+    """6 000 values that all stay in one of six cells, by counts with much noise, less what is below 0."""
+    noisy = np.diag(np.full(6, 1000.0)) + np.random.default_rng(seed).normal(0, 60, (6, 6))
+    found = staying(np.where(noisy > 120, noisy, 0), 60.0**2, rising=False)
+    assert (found > 0.97).all()
