@@ -16,6 +16,7 @@ from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.pipeline import measuring
 from dpsynth.pipeline.inputs import inputs_of
 from tests.release.killed_by_charges import killed_release
+from tests.seeded_noise import seed_noise
 from tests.thinned import some
 
 BOUND = 4
@@ -66,7 +67,9 @@ def released(folder: Path, spec: Spec, **more: object) -> dpsynth.Release:
 @pytest.fixture(scope="module")
 def release(tmp_path_factory):
     folder = tmp_path_factory.mktemp("histories")
-    return released(folder, spec_of(folder))
+    with pytest.MonkeyPatch.context() as patch:
+        seed_noise(patch, seed=1)
+        return released(folder, spec_of(folder))
 
 
 def same_person(table: pd.DataFrame) -> np.ndarray:
