@@ -4,7 +4,7 @@
    independence (or from the answers of earlier releases).
 2. The noisy distances of these pairs are asked for, and those of pairs so small that measuring them costs
    next to nothing. If that would be all pairs, no pair is chosen by the exponential mechanism.
-3. The gain of a pair is its distance less the noise of its cells, at the price that a unit of the budget
+3. The gain of a pair is its distance less the noise left in its cells, at the price that a unit of the budget
    brings elsewhere (``allocation``). A junction tree is grown from the pairs of positive gain. Those
    that join two components come first, since all columns on either side depend on them; then the others.
 4. Pairs of small columns are gathered into blocks (``blocks``). Single columns count as cliques of their
@@ -152,6 +152,9 @@ because of their noise."""
 
 UNPICKED = 0.5
 """Assumed distance of a pair that was not chosen, relative to a small distance among the chosen pairs."""
+
+DENOISED_FIRST = 0.6
+"""Error of a cell relative to its noise, where it is denoised about independent columns; see `DENOISED`."""
 
 CELLS_A_SIGNAL = 100
 """Bound on the model's cells, in multiples of the rows divided by the error of a cell. Beyond, cells bring
@@ -354,7 +357,8 @@ def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: Trade, boun
     weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
     sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
     told = pairs.told(problem)
-    burdens = pairs.cells * pairs.weights * np.where(told, DENOISED, 1.0)
+    noise = np.where(told, DENOISED, np.where(pairs.cells >= LEAST_DENOISED, DENOISED_FIRST, 1.0))
+    burdens = pairs.cells * pairs.weights * noise
     price = trade.price(weighted, burdens)
     for _ in range(2):
         joining = trade.gains(JOINING * weighted, burdens, price)
