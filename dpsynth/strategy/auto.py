@@ -153,7 +153,7 @@ because of their noise."""
 UNPICKED = 0.5
 """Assumed distance of a pair that was not chosen, relative to a small distance among the chosen pairs."""
 
-DENOISED_FIRST = 0.6
+DENOISED_FIRST = 0.7
 """Error of a cell relative to its noise, where it is denoised about independent columns; see `DENOISED`."""
 
 CELLS_A_SIGNAL = 100
