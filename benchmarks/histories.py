@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 import dpsynth
 
 BINS = 10
+WAYS = ("history", "steady", "alone")
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def rand() -> Panel:
 
 
 def _ways(steady: Mapping[str, object]) -> dict[str, Mapping[str, object] | None]:
-    return {"history": {"order_by": "year"}, "steady": {"order_by": "year", **steady}, "alone": None}
+    return dict(zip(WAYS, ({"order_by": "year"}, {"order_by": "year", **steady}, None), strict=True))
 
 
 PANELS = {"nlswork": nlswork, "randhie": rand}
@@ -182,33 +183,27 @@ def scores(panel: Panel, rows: pd.DataFrame) -> dict[str, float]:
             )
             for c in panel.names
         )
-    stays = [
-        [
-            _stays(t[c])[who[1:] == who[:-1]].mean() if len(t) > t[panel.person].nunique() else np.nan
-            for c in panel.names
-        ]
-        for t, who in zip(tables, whose, strict=True)
-    ]
+    alike = [who[1:] == who[:-1] for who in whose]
+    stays = [[_stays(t[c], own) for c in panel.names] for t, own in zip(tables, alike, strict=True)]
     found["stays"] = fmean(abs(a - b) for a, b in zip(*stays, strict=True))
-    same = whose[1][1:] == whose[1][:-1]
+    same = alike[1]
     level, year, fixed = (
         rows[c].to_numpy(float, na_value=np.nan) for c in (panel.level, "year", panel.fixed)
     )
     fixed = np.nan_to_num(fixed, nan=-1.0)
     both = same & ~np.isnan(level[1:]) & ~np.isnan(level[:-1])
+    pairs = level[1:][both], level[:-1][both]
     found["ICC"] = _between(rows[panel.person], level) if same.any() else float("nan")
-    found["r"] = (
-        float(np.corrcoef(level[1:][both], level[:-1][both])[0, 1]) if both.sum() > 1 else float("nan")
-    )
+    found["r"] = float(np.corrcoef(*pairs)[0, 1]) if both.sum() > 1 else float("nan")
     found["falls"] = float(np.mean((year[1:] < year[:-1])[same])) if same.any() else float("nan")
     found["changes"] = float(np.mean((fixed[1:] != fixed[:-1])[same])) if same.any() else float("nan")
     return found
 
 
-def _stays(own: pd.Series) -> NDArray[np.bool_]:
-    """True for each row but the first that has the value of the row before."""
+def _stays(own: pd.Series, same: NDArray[np.bool_]) -> float:
+    """The share of rows with the value of the row before, among those after one of the same person."""
     codes = pd.factorize(own, use_na_sentinel=False)[0]
-    return codes[1:] == codes[:-1]
+    return float((codes[1:] == codes[:-1])[same].mean()) if same.any() else float("nan")
 
 
 def main() -> None:
@@ -218,9 +213,7 @@ def main() -> None:
     parser.add_argument("--table", nargs="+", choices=PANELS, default=list(PANELS))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 3.0])
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument(
-        "--ways", nargs="+", choices=("history", "steady", "alone"), default=["history", "steady", "alone"]
-    )
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     given = parser.parse_args()
     for table in given.table:
         panel = PANELS[table]()

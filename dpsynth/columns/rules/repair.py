@@ -481,15 +481,16 @@ class _Repair:
 
     def _breaks(self, rows: Codes) -> Codes:
         codes = self._codes(rows)
-        return np.sum([part.broken(codes)[:, 0] for part in self.parts], axis=0, dtype=np.int64)
+        return np.hstack([part.broken(codes) for part in self.parts]).sum(axis=1)
 
     def _mended(self, rows: Codes, donors: Codes, *, cells: bool = True, partly: bool = False) -> Mask:
         # Single cells that mend all, or with ``partly`` those that mend some and leave some.
         aims, codes = self.aims, self._codes(rows)
         best = np.full(rows.size, np.inf)
         new = {c: own.copy() for c, own in codes.items()}
+        broken = {part: part.broken(codes) for part in self.parts} if cells else {}
         for column in self.free if cells else ():
-            closed = self._closed(codes, column, partly)
+            closed = self._closed(codes, column, broken, partly)
             scores = aims.scores(column, rows)
             was = np.take_along_axis(scores, codes[column][:, None], 1)[:, 0]
             scores[closed] = np.inf
@@ -607,18 +608,20 @@ class _Repair:
     def _codes(self, rows: Codes) -> dict[str, Codes]:
         return {c: self.aims.codes(c)[rows] for c in self.columns}
 
-    def _closed(self, codes: Mapping[str, Codes], column: str, partly: bool) -> Mask:
+    def _closed(self, codes: dict[str, Codes], column: str, broken: dict[Part, Mask], partly: bool) -> Mask:
         """Cells of a column that mend no rule, or leave a broken one near, bool[rows, cells]."""
-        worse = mends = np.zeros((len(codes[column]), len(self.aims.groups[column])), dtype=np.bool_)
-        before = {part: part.broken(codes) for part in self.parts}
-        after = before | {p: p.broken(codes, column) for p in self.parts if column in p.columns}
-        for part, was in before.items():
-            mended = was & ~after[part]
-            mends, worse = mends | mended, worse | (after[part] & ~was)
+        worse, mends = np.zeros((2, len(codes[column]), len(self.aims.groups[column])), np.bool_)
+        moved = {part: part.broken(codes, column) for part in self.parts if column in part.columns}
+        after = {**broken, **moved}
+        for part, now in moved.items():
+            mended = broken[part] & ~now
+            mends |= mended
+            worse |= now & ~broken[part]
             if mended.any():
-                near = [after[p] for p in self.parts if not set(p.columns).isdisjoint(part.columns)]
-                worse = reduce(np.logical_or, (mended & broken for broken in near), worse)
-        return worse | ~mends | (partly & ~reduce(np.logical_or, after.values()))
+                for near in (p for p in self.parts if not set(p.columns).isdisjoint(part.columns)):
+                    worse |= mended & after[near]
+        closed = worse | ~mends
+        return closed | ~reduce(np.logical_or, after.values()) if partly else closed
 
 
 def _crossed(first: Codes, second: Codes, shape: tuple[int, ...]) -> NDArray[np.int64]:

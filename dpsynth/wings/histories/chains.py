@@ -666,7 +666,7 @@ def load_chain(folder: Path) -> Chain:
         found = content.header
         require(isinstance(found, dict) and found.keys() == _KEYS, "its header is not that of a chain")
         require(found["format"] == FORMAT, f"its format is not '{FORMAT}'")
-        links, place, most, values = (found[key] for key in ("links", "place", "most", "values"))
+        links, place, most, values, within = map(found.get, ("links", "place", "most", "values", "within"))
         sound = isinstance(links, dict) and all(
             isinstance(link, str) and c in sizes and sizes.get(link) == sizes[c] + 1
             for c, link in links.items()
@@ -684,12 +684,10 @@ def load_chain(folder: Path) -> Chain:
             for c, n in (dict.fromkeys(values, 1) | lasting).items()
         )
         require(told, "its values are not of columns")
-        within = found["within"]
         told = isinstance(within, list) and all(isinstance(c, str) and c in sizes for c in within)
         require(told, "its values are not of columns")
         shapes = [(most,), *((sizes[c] + 1, sizes[c]) for c in (place, *values))]
-        shapes += [(sizes[c], n) for c, n in lasting.items()]
-        shapes += [(sizes[c],) for c in within]
+        shapes += [*((sizes[c], n) for c, n in lasting.items()), *((sizes[c],) for c in within)]
         named = ["lengths", "ways", *(f"values_{i}" for i in range(len(values)))]
         named += [f"levels_{i}" for i in range(len(lasting))] + [f"within_{i}" for i in range(len(within))]
         members = [Member(name, shape, "<f8") for name, shape in zip(named, shapes, strict=True)]

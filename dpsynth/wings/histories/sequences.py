@@ -86,9 +86,7 @@ class UnitRows:
         for column in self.kept:
             by_row = np.lexsort((codes[column], self.unit))
             if column in self.constant:
-                unit, cell = self.unit[by_row], codes[column][by_row]
-                new = (np.diff(unit, prepend=-1) != 0) | (np.diff(cell, prepend=-1) != 0)
-                order = by_row[np.maximum.accumulate(np.where(new, np.arange(unit.size), 0))]
+                order = by_row[_last(self._begins(codes[column][by_row]))]
             else:
                 order = np.lexsort((_ranks(found[column], codes[column]), codes[column], self.unit))
             taken = np.empty_like(by_row)
@@ -99,8 +97,7 @@ class UnitRows:
     def _keeping(self, cells: Codes, shares: NDArray[np.float64], rng: np.random.Generator) -> Codes:
         """For each row itself, or the one before it in the same cell, by the share that keep their value."""
         chance = np.append(shares, 0.0)[np.minimum(cells, len(shares))]
-        own = self._begins(cells) | (rng.random(cells.size) >= chance)
-        return np.maximum.accumulate(np.where(own, np.arange(cells.size), 0))
+        return _last(self._begins(cells) | (rng.random(cells.size) >= chance))
 
     def _going_on(
         self, cells: Codes, ranks: Codes, steps: NDArray[np.float64], rng: np.random.Generator
@@ -172,6 +169,11 @@ class UnitRows:
         for there, here in zip(to, by, strict=True):
             found[begins[there] : begins[there] + lengths[there]] = begins[here] + np.arange(lengths[there])
         return found
+
+
+def _last(true: NDArray[np.bool_]) -> Codes:
+    """For each place itself if it is true, or the last one before it that is; the first one is."""
+    return np.maximum.accumulate(np.where(true, np.arange(true.size), 0))
 
 
 def _ranks(values: pa.Array, codes: Codes) -> Codes:

@@ -181,7 +181,8 @@ class Draft:
     def with_guesses(self, look: Profile) -> Draft:
         """The draft with gaps filled by guesses; keys with a value keep it."""
         found = cast(Mapping[str, Mapping[str, Value]], look.columns)
-        empty = {c for c, guess in found.items() if guess == STUB} if any(map(_typed, found.values())) else ()
+        typed = any(guess.get("type") is not None for guess in found.values())
+        empty = {c for c, guess in found.items() if typed and guess == STUB}
         columns = tuple(
             _left_out(sketch, "no cell of it has a value.")
             if sketch.name in empty and sketch.declared == STUB
@@ -260,10 +261,6 @@ class Format:
     recognised: Callable[[Document], bool]
     read: Callable[[Document, str, str | None], Draft]
     links: Callable[[Document, str], tuple[Mapping[str, str], Sequence[Reference]]] = lambda *_: ({}, ())
-
-
-def _typed(declared: Mapping[str, Value]) -> bool:
-    return declared.get("type") is not None
 
 
 _NUMERIC = {"integer", "number"}
