@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.declaration import MAX_DOMAIN_SIZE
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Number, Whole, refused
+from dpsynth.columns.section import Checked, JsonSchema, Number, Whole, refused
 
 Numbers = NDArray[np.float64]
 
@@ -303,8 +303,6 @@ class Bins(Checked):
     edge: Number
 
     def check(self, value: object) -> int | tuple[Decimal | int, ...]:
-        if value is None:
-            raise refused(EMPTY)
         if not isinstance(value, list | tuple):
             number = Whole(at_least="1", at_most=str(MAX_DOMAIN_SIZE), advice="or a list of rising edges")
             return number.check(value)

@@ -34,7 +34,7 @@ from dpsynth.columns.declaration import (
 )
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.moment_formats import GRAINS, ISO, MomentFormat, MomentKind, Moments
-from dpsynth.columns.section import EMPTY, Checked, Choice, JsonSchema, Text, one_of, refused
+from dpsynth.columns.section import Checked, Choice, JsonSchema, Text, one_of, refused
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 """Units of a cell, from coarse to fine; a week begins on Monday."""
@@ -302,8 +302,6 @@ class Moment(Checked):
     kind: MomentKind
 
     def check(self, value: object) -> str:
-        if value is None:
-            raise refused(EMPTY)
         words = f"must be a {self.kind} written as {_EXAMPLES[self.kind]}"
         if isinstance(value, date | datetime | time):
             value = value.isoformat()

@@ -183,8 +183,6 @@ class Categories(Checked):
     beginnings: bool = False
 
     def check(self, value: object) -> tuple[str | int, ...]:
-        if value is None:
-            raise refused(EMPTY)
         if not isinstance(value, list | tuple) or not value:
             raise refused("must be a list of texts or whole numbers, such as [F, M]")
         if len(value) > MAX_DOMAIN_SIZE:
@@ -220,7 +218,7 @@ class Cell(Checked):
     what: str
 
     def check(self, value: object) -> str:
-        if value is None or value == "":
+        if value == "":
             raise refused(EMPTY)
         if isinstance(value, bool | float) or not isinstance(value, str | int):
             raise refused(f"must be {self.what}: a text, or a whole number; put this one in quotes")
@@ -359,8 +357,6 @@ class TwoTexts(Checked):
     """The texts for false and for true; whole numbers and truth values are allowed unquoted."""
 
     def check(self, value: object) -> tuple[str, str]:
-        if value is None:
-            raise refused(EMPTY)
         if not isinstance(value, list | tuple) or len(value) != 2:
             raise refused("must list two texts, for false and for true, such as ['no', 'yes']")
         items = [str(v).lower() if isinstance(v, bool) else v for v in value]

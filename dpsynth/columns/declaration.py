@@ -21,7 +21,7 @@ from pydantic import Field
 
 from dpsynth.columns.codec import Codec
 from dpsynth.columns.column import Column, Search
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Number, Section, Value, refused
+from dpsynth.columns.section import Checked, JsonSchema, Number, Section, Value, refused
 from dpsynth.errors import nearest
 
 MAX_DOMAIN_SIZE = 10_000
@@ -41,8 +41,6 @@ class Shares(Checked):
     """A mapping from what a code takes to the share of cells that it may have."""
 
     def check(self, value: object) -> dict[str, Decimal | int]:
-        if value is None:
-            raise refused(EMPTY)
         if not isinstance(value, dict) or not value:
             raise refused("must be a mapping such as {missing: 0.9}")
         for key in value:
@@ -91,11 +89,6 @@ def check_expected(column: Column, expected: Mapping[str, Decimal | int]) -> Non
 
 MAX_DISTINCT = 20
 
-_WORDS = (
-    "must be true, false, a text that means missing such as '?', a list of such texts, or a mapping such as "
-    "{distinct: [refused, unknown]}"
-)
-
 
 @dataclass(frozen=True)
 class DistinctMarkers:
@@ -119,8 +112,6 @@ class MissingKey(Checked):
     """True, False, a tuple of texts that mean missing beside the empty one, or distinct markers."""
 
     def check(self, value: object) -> MissingCells:
-        if value is None:
-            raise refused(f"{EMPTY}. It {_WORDS}")
         if isinstance(value, bool | DistinctMarkers):
             return value
         if isinstance(value, dict):
@@ -217,8 +208,6 @@ class CellText(Checked):
     what: str
 
     def check(self, value: object) -> str:
-        if value is None:
-            raise refused(EMPTY)
         return cell_text(value, self.what)
 
     def json_schema(self) -> JsonSchema:

@@ -36,7 +36,7 @@ from dpsynth.columns.number_texts import (
     fixed_texts,
     form_of,
 )
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Section, Text, Whole, refused
+from dpsynth.columns.section import Checked, JsonSchema, Section, Text, Whole, refused
 
 _LARGEST_INTEGER = 10**15
 
@@ -46,8 +46,6 @@ class Result(Checked):
     """A text or a whole number, as declared."""
 
     def check(self, value: object) -> str | int:
-        if value is None:
-            raise refused(EMPTY)
         cell_text(value, "a text or a whole number")
         if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
             raise refused("is too large for a number; put it in quotes")

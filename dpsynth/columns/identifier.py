@@ -23,7 +23,7 @@ from pydantic import Field
 from dpsynth.columns.declaration import Declared, Described, cell_text
 from dpsynth.columns.expression import Kind
 from dpsynth.columns.number_texts import is_number
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Section, refused
+from dpsynth.columns.section import Checked, JsonSchema, Section, refused
 
 NOBODY = ""
 """The spelling of a cell without an id."""
@@ -143,8 +143,6 @@ class First(Checked):
     """True, false, or the first identifier."""
 
     def check(self, value: object) -> bool | str:
-        if value is None:
-            raise refused(EMPTY)
         if isinstance(value, bool):
             return value
         text = cell_text(value, "true, or the first identifier such as P00001")

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dpsynth.columns.bins import (
     BOUNDS_HELP,
@@ -281,13 +281,10 @@ class _NumericColumn(Modelled):
 
         def codec(self) -> NumericCodec: ...
 
-    @model_validator(mode="before")
     @classmethod
-    def _read(cls, values: object) -> object:
-        if isinstance(values, cls):
-            return values
-        given = cls.known(values)
-        return given | ({"edges": given.get("edges") or "tree"} if given.get("bounds") == "private" else {})
+    def completed(cls, values: dict[str, object]) -> dict[str, object]:
+        edges = {"edges": values.get("edges") or "tree"} if values.get("bounds") == "private" else {}
+        return values | edges
 
     @property
     def uniform(self) -> bool:

@@ -81,8 +81,12 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, values: object) -> object:
-        """A section with shorthands, or with defaults that depend on other keys, reads its values itself."""
-        return values if isinstance(values, cls) else cls.known(values)
+        return values if isinstance(values, cls) else cls.completed(cls.known(values))
+
+    @classmethod
+    def completed(cls, values: dict[str, object]) -> dict[str, object]:
+        """The values of a section, with shorthands written out and defaults that depend on other keys."""
+        return values
 
     @classmethod
     def known(cls, values: object) -> dict[str, object]:
@@ -146,6 +150,12 @@ EMPTY = "has no value; give one, or remove the key"
 class Checked(ABC):
     """An annotation for a field: ``check`` validates a value, ``json_schema`` describes it."""
 
+    def given(self, value: object) -> object:
+        """The value of a key that is there: one without a value is refused."""
+        if value is None:
+            raise refused(EMPTY)
+        return self.check(value)
+
     @abstractmethod
     def check(self, value: object) -> object:
         """The value to keep; raises a pydantic custom error otherwise."""
@@ -155,7 +165,7 @@ class Checked(ABC):
         """JSON Schema of the allowed values."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.check)
+        return core_schema.no_info_plain_validator_function(self.given)
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         return self.json_schema()
@@ -168,8 +178,6 @@ def as_number(value: object, words: str) -> Decimal:
         value: an int, Decimal or float (a float counts as the decimal that Python prints).
         words: the allowed values, for the message.
     """
-    if value is None:
-        raise refused(EMPTY)
     if isinstance(value, str) and _NUMERIC_TEXT.fullmatch(value):
         raise refused(f"must be {words}; write it without quotes")
     if isinstance(value, str) and _NUMERIC_TEXT.fullmatch(pointed := value.replace(",", ".", 1)):
@@ -286,8 +294,6 @@ class Choice(Checked):
     allowed: tuple[str, ...]
 
     def check(self, value: object) -> str:
-        if value is None:
-            raise refused(EMPTY)
         if isinstance(value, str) and value in self.allowed:
             return value
         guess = nearest(value, self.allowed) if isinstance(value, str) else ""
@@ -303,7 +309,7 @@ class Flag(Checked):
 
     def check(self, value: object) -> bool:
         if not isinstance(value, bool):
-            raise refused(EMPTY if value is None else "must be true or false")
+            raise refused("must be true or false")
         return value
 
     def json_schema(self) -> JsonSchema:
@@ -329,8 +335,6 @@ _LONGEST = 80
 
 def refuse_unreviewed(listed: object) -> None:
     """Refuse a list of keys that is not empty, before anything else is said about the configuration."""
-    if listed is None:
-        raise refused(EMPTY, "review")
     if not isinstance(listed, list | tuple) or not all(isinstance(key, str) for key in listed):
         raise refused("must be a list of keys, such as [columns.age.max], or be left out", "review")
     if listed:

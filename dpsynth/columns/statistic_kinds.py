@@ -20,7 +20,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import parse, references
 from dpsynth.columns.section import (
-    EMPTY,
     Checked,
     Choice,
     ColumnName,
@@ -44,8 +43,6 @@ class Groups(Checked):
     """One column, or several."""
 
     def check(self, value: object) -> Clique:
-        if value is None:
-            raise refused(EMPTY)
         names = (value,) if isinstance(value, str) else value
         if not isinstance(names, list | tuple) or not 1 <= len(names) <= MOST_GROUPED:
             raise refused(f"must be a column, or a list of at most {MOST_GROUPED} columns")

@@ -39,7 +39,7 @@ from dpsynth.columns.declaration import (
     value_labels,
 )
 from dpsynth.columns.expression import Kind
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Text, Value, Whole, refused
+from dpsynth.columns.section import Checked, JsonSchema, Text, Value, Whole, refused
 
 MAX_LENGTH = 64
 
@@ -286,7 +286,7 @@ class Levels(Checked):
 
     def check(self, value: object) -> tuple[int, ...]:
         if not isinstance(value, list | tuple) or not value:
-            raise refused(EMPTY if value is None else "must be a list of rising numbers, such as [1, 3, 5]")
+            raise refused("must be a list of rising numbers, such as [1, 3, 5]")
         numbers = tuple(int(Whole(at_least="1", at_most="64").check_at(n, i)) for i, n in enumerate(value))
         for i, (one, other) in enumerate(pairwise(numbers)):
             if other <= one:

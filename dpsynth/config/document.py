@@ -449,9 +449,10 @@ class OfWing(Checked):
         kind = self._point.filled() or self._without
         return None if kind is None else TypeAdapter(kind)
 
+    def given(self, value: object) -> object:
+        return None if value is None and self._optional else self.check(value)
+
     def check(self, value: object) -> object:
-        if value is None and self._optional:
-            return None
         if self._adapter is None:
             raise refused("needs a wing that is not installed here; remove it")
         try:

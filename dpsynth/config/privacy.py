@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from dpsynth.accounting.measures import MEASURES, PURE, measure_named
 from dpsynth.accounting.neighbours import Calendar, Nameless, Neighbours, PerPeriod, Relation
@@ -412,13 +412,9 @@ class Privacy(Section):
     def sampling(self) -> Sampling | None:
         return None if self.sample_rate is None else Sampling(Fraction(self.sample_rate))
 
-    @model_validator(mode="before")
     @classmethod
-    def _read(cls, values: object) -> object:
-        if isinstance(values, cls):
-            return values
-        found = cls.known(values)
-        return {"noise": "laplace" if found.get("delta") is None else "gaussian", **found}
+    def completed(cls, values: dict[str, object]) -> dict[str, object]:
+        return {"noise": "laplace" if values.get("delta") is None else "gaussian", **values}
 
     def model_post_init(self, context: object, /) -> None:
         if self.noise not in PURE.noises and self.delta is None:
@@ -491,14 +487,10 @@ class Ledger(Section):
         "put back from an older copy, or edited. Make it with dpsynth ledger head. Left out: none.",
     )
 
-    @model_validator(mode="before")
     @classmethod
-    def _read(cls, values: object) -> object:
-        if isinstance(values, cls):
-            return values
-        found = cls.known(values)
-        if "head" in found and found["head"] is None:
+    def completed(cls, values: dict[str, object]) -> dict[str, object]:
+        if values.get("head", "") is None:
             raise refused(EMPTY, "head")
-        if "other_people" in found and not found.get("dataset"):
+        if "other_people" in values and not values.get("dataset"):
             raise refused("needs dataset, the name of the account beside that of the source", "other_people")
-        return found
+        return values

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from dpsynth.columns.section import EMPTY, Checked, Choice, Flag, JsonSchema, Section, Text, Whole, refused
+from dpsynth.columns.section import Checked, Choice, Flag, JsonSchema, Section, Text, Whole, refused
 from dpsynth.config.files.form import (
     COMPRESSIONS,
     KINDS,
@@ -156,8 +156,6 @@ class Separator(Checked):
     """The separator of cells in a CSV file."""
 
     def check(self, value: object) -> str:
-        if value is None:
-            raise refused(EMPTY)
         if isinstance(value, str) and value in (*SEPARATORS, *SEPARATORS.values()):
             return SEPARATORS.get(value, value)
         raise refused("must be ',', ';', '|' or tab")
@@ -170,8 +168,6 @@ class Encoding(Checked):
     """The encoding of a CSV file."""
 
     def check(self, value: object) -> str:
-        if value is None:
-            raise refused(EMPTY)
         found = encoding_named(value) if isinstance(value, str) else None
         if found is None:
             raise refused(
@@ -195,8 +191,6 @@ class DatabaseUrl(Checked):
     """The URL of a database, without a password."""
 
     def check(self, value: object) -> str:
-        if value is None or value == "":
-            raise refused(EMPTY)
         found = _ADDRESS.fullmatch(value) if isinstance(value, str) and value.isprintable() else None
         if found is None:
             raise refused(
@@ -217,8 +211,6 @@ class Query(Checked):
     """A query, on one line or several."""
 
     def check(self, value: object) -> str:
-        if value is None or value == "":
-            raise refused(EMPTY)
         if not isinstance(value, str) or not re.match(r"\s*(select|with)\b", value, re.IGNORECASE):
             raise refused("must be one SELECT, such as SELECT age, sex FROM visits")
         if len(value) > _LONGEST_QUERY or ";" in value.rstrip().removesuffix(";"):
@@ -251,8 +243,6 @@ class Totals(Checked):
 
     def check(self, value: object) -> dict[str, list[str]]:
         words = "a mapping from columns to the texts that tell a total, such as {region: [Total]}"
-        if value is None:
-            raise refused(EMPTY)
         if not isinstance(value, dict) or not value:
             raise refused(f"must be {words}")
         text = Text("a text as the table spells it")
@@ -309,24 +299,20 @@ class TableFile(Section):
         "are not read.",
     )
 
-    @model_validator(mode="before")
     @classmethod
-    def _read(cls, values: object) -> object:
-        if isinstance(values, cls):
-            return values
-        found = cls.known(values)
-        path = found.get("path")
+    def completed(cls, values: dict[str, object]) -> dict[str, object]:
+        path = values.get("path")
         if isinstance(path, str):
-            found["path"] = as_path(path)
+            values["path"] = as_path(path)
             kind, compression, separator = named_form(path)
-            if found.get("format") is None:
-                found["format"] = kind
-            if found["format"] == "csv":
-                if found.get("compression") is None:
-                    found["compression"] = compression
+            if values.get("format") is None:
+                values["format"] = kind
+            if values["format"] == "csv":
+                if values.get("compression") is None:
+                    values["compression"] = compression
                 if separator != ",":
-                    found.setdefault("separator", separator)
-        return found
+                    values.setdefault("separator", separator)
+        return values
 
     def check_format(self) -> None:
         """Refuse a file of unknown format, and keys that its format has no use for."""
@@ -478,8 +464,6 @@ class Memory(Checked):
     """An amount of memory, in bytes."""
 
     def check(self, value: object) -> int:
-        if value is None:
-            raise refused(EMPTY)
         found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
         size = int(Decimal(found[1]) * _UNITS[found[2].upper()]) if found else 0
         if size < LEAST_MEMORY:

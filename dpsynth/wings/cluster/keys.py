@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dpsynth.columns.section import EMPTY, Checked, JsonSchema, Section, Text, refused
+from dpsynth.columns.section import Checked, JsonSchema, Section, Text, refused
 from dpsynth.config.source import Engine as ByThisProcess
 
 LOCAL = "local"
@@ -20,8 +20,6 @@ class DaskAddress(Checked):
 
     def check(self, value: object) -> str:
         """The word or the address."""
-        if value is None:
-            raise refused(EMPTY)
         if value == LOCAL:
             return LOCAL
         found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None

@@ -18,7 +18,6 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.finished_table import Classifier, FinishedTable
 from dpsynth.columns.section import (
-    EMPTY,
     Checked,
     Choice,
     ColumnName,
@@ -52,8 +51,6 @@ class Examined(Checked):
     """The word pairs, a column, or a list of columns."""
 
     def check(self, value: object) -> str | Clique:
-        if value is None:
-            raise refused(EMPTY)
         if value == PAIRS:
             return PAIRS
         names = (value,) if isinstance(value, str) else value

@@ -19,7 +19,6 @@ from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.section import (
-    EMPTY,
     Checked,
     Choice,
     ColumnName,
@@ -50,8 +49,6 @@ class ValueGroups(Checked):
 
     def check(self, value: object) -> tuple[Tree | str, ...]:
         """The largest groups, and values."""
-        if value is None:
-            raise refused(EMPTY)
         if not isinstance(value, list | tuple | dict):
             raise refused("must be a list of groups such as [[a, b], [c, d]], or a mapping of their names")
         found = tuple(_members(value, ()))
