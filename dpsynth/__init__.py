@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from dpsynth.api.releasing import Keys, Table
-    from dpsynth.api.synthesizer import Synthesizer
     from dpsynth.bundle.recipient import Bundle
     from dpsynth.config import Spec
     from dpsynth.pipeline.result import Release
     from dpsynth.wings.governance.in_python import request
     from dpsynth.wings.local.in_python import aggregate, collect
+    from dpsynth.wings.notebooks.in_python import Synthesizer
     from dpsynth.wings.owner.in_python import check, describe, evaluate
 
 __version__ = "0.1.0"
@@ -160,10 +160,6 @@ def __getattr__(name: str) -> object:
         from dpsynth.config import Spec
 
         return Spec
-    if name == "Synthesizer":
-        from dpsynth.api.synthesizer import Synthesizer
-
-        return Synthesizer
     from dpsynth.wing import added
 
     if name in __all__ and (found := added("functions", name)) is not None:

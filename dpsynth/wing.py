@@ -21,7 +21,7 @@ from dpsynth.errors import ConfigError
 
 T = TypeVar("T")
 
-LISTED = ("owner", "proof", "local", "cluster", "governance", "histories", "methods", "tables")
+LISTED = ("owner", "proof", "local", "cluster", "governance", "histories", "methods", "notebooks", "tables")
 """The wings, in the order in which help lists what they add."""
 
 

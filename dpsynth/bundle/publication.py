@@ -248,7 +248,6 @@ class Publication:
 
     @property
     def disclosed_outside(self) -> tuple[Mapping[str, str], ...]:
-        """The facts that are public without noise."""
         return tuple(
             disclosed(
                 self.release,

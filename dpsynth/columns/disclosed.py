@@ -35,7 +35,6 @@ class Chosen(Section):
 
     @property
     def words(self) -> str:
-        """The choice as a sentence."""
         errors = "; ".join(f"{name}: {100 * error:.2f} %" for name, error in self.among.items())
         return (
             f"The configuration is the candidate {self.name}, chosen for nothing by runs on {self.on}, "

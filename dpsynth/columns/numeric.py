@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dpsynth.columns.bins import (
     BOUNDS_HELP,
@@ -281,10 +281,12 @@ class _NumericColumn(Modelled):
 
         def codec(self) -> NumericCodec: ...
 
+    @model_validator(mode="before")
     @classmethod
-    def completed(cls, values: dict[str, object]) -> dict[str, object]:
-        edges = {"edges": values.get("edges") or "tree"} if values.get("bounds") == "private" else {}
-        return values | edges
+    def _written_out(cls, values: object) -> object:
+        if isinstance(values, dict) and values.get("bounds") == "private":
+            return {**values, "edges": values.get("edges") or "tree"}
+        return values
 
     @property
     def uniform(self) -> bool:

@@ -81,12 +81,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, values: object) -> object:
-        return values if isinstance(values, cls) else cls.completed(cls.known(values))
-
-    @classmethod
-    def completed(cls, values: dict[str, object]) -> dict[str, object]:
-        """The values of a section, with shorthands written out and defaults that depend on other keys."""
-        return values
+        return values if isinstance(values, cls) else cls.known(values)
 
     @classmethod
     def known(cls, values: object) -> dict[str, object]:

@@ -70,7 +70,6 @@ class Steps:
         return np.asarray((self.high + self.low) / 2.0)
 
     def number(self, step: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The number of each step, whole or not."""
         return np.asarray((step + self.origin) * self.unit)
 
     def of(self, texts: pa.StringArray) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ from math import prod
 from typing import Annotated, Literal, Protocol
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.column import Column, ValueSearch
@@ -455,8 +455,13 @@ class Spec(Section):
             )
         return self.model_copy(update={"source": InMemory()})
 
+    @model_validator(mode="before")
     @classmethod
-    def completed(cls, values: dict[str, object]) -> dict[str, object]:
+    def _read(cls, values: object) -> object:
+        return values if isinstance(values, cls) else cls._completed(cls.known(values))
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         refuse_unreviewed(values.get("review", ()))
         for key in ("period", "schedule", "public_table"):
             if key in values and values[key] is None:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from dpsynth.accounting.measures import MEASURES, PURE, measure_named
 from dpsynth.accounting.neighbours import Calendar, Nameless, Neighbours, PerPeriod, Relation
@@ -412,8 +412,11 @@ class Privacy(Section):
     def sampling(self) -> Sampling | None:
         return None if self.sample_rate is None else Sampling(Fraction(self.sample_rate))
 
+    @model_validator(mode="before")
     @classmethod
-    def completed(cls, values: dict[str, object]) -> dict[str, object]:
+    def _written_out(cls, values: object) -> object:
+        if not isinstance(values, dict):
+            return values
         return {"noise": "laplace" if values.get("delta") is None else "gaussian", **values}
 
     def model_post_init(self, context: object, /) -> None:
@@ -487,10 +490,8 @@ class Ledger(Section):
         "put back from an older copy, or edited. Make it with dpsynth ledger head. Left out: none.",
     )
 
-    @classmethod
-    def completed(cls, values: dict[str, object]) -> dict[str, object]:
-        if values.get("head", "") is None:
+    def model_post_init(self, context: object, /) -> None:
+        if self.head is None and "head" in self.model_fields_set:
             raise refused(EMPTY, "head")
-        if "other_people" in values and not values.get("dataset"):
+        if self.other_people and not self.dataset:
             raise refused("needs dataset, the name of the account beside that of the source", "other_people")
-        return values

@@ -299,20 +299,19 @@ class TableFile(Section):
         "are not read.",
     )
 
+    @model_validator(mode="before")
     @classmethod
-    def completed(cls, values: dict[str, object]) -> dict[str, object]:
-        path = values.get("path")
-        if isinstance(path, str):
-            values["path"] = as_path(path)
-            kind, compression, separator = named_form(path)
-            if values.get("format") is None:
-                values["format"] = kind
-            if values["format"] == "csv":
-                if values.get("compression") is None:
-                    values["compression"] = compression
-                if separator != ",":
-                    values.setdefault("separator", separator)
-        return values
+    def _of_its_name(cls, values: object) -> object:
+        if not isinstance(values, dict) or not isinstance(path := values.get("path"), str):
+            return values
+        kind, compression, separator = named_form(path)
+        given = {key: value for key, value in values.items() if value is not None}
+        found = {**values, "path": as_path(path), "format": given.get("format", kind)}
+        if found["format"] == "csv":
+            found["compression"] = given.get("compression", compression)
+            if separator != ",":
+                found.setdefault("separator", separator)
+        return found
 
     def check_format(self) -> None:
         """Refuse a file of unknown format, and keys that its format has no use for."""

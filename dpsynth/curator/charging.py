@@ -156,7 +156,6 @@ class PrivacyFilter:
             )
 
     def _named(self, question: Question) -> Question:
-        """The question as the journal has it."""
         return question
 
     def _once(

@@ -238,7 +238,6 @@ class Journal:
             lines = lines[self._file.write(lines) :]
 
     def sync(self) -> None:
-        """Have all lines on disk."""
         os.fsync(self._file.fileno())
 
     def hold(self, holder: str) -> None:

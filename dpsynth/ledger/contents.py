@@ -418,7 +418,6 @@ class Book:
 
     @property
     def policy(self) -> Governance | None:
-        """The policy of the ledger; None where it has none."""
         return self.governance if self.governance is not None and self.governance.in_force else None
 
     def enter(self, row: Row) -> None:

@@ -84,7 +84,6 @@ class Line:
 
     @property
     def delta(self) -> str:
-        """The delta that it counts for, rounded up."""
         return digits(self.entry.cost.amount.delta, up=True)
 
 

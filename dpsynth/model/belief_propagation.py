@@ -134,7 +134,6 @@ class Views:
 
     @cached_property
     def every(self) -> tuple[int, ...]:
-        """The sums that all views need."""
         return self.only(range(len(self.asked)))
 
     def only(self, views: Sequence[int]) -> tuple[int, ...]:

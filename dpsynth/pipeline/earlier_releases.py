@@ -108,7 +108,6 @@ class Reused:
 
     @property
     def used(self) -> tuple[EarlierRelease, ...]:
-        """The releases whose answers are in the model."""
         return (*self.same, *self.before)
 
     @property

@@ -140,7 +140,6 @@ class Inputs:
 
     @property
     def public_sha256(self) -> str | None:
-        """SHA-256 of the public table's file; None without one."""
         return None if self.public_table is None else self.public_table.sha256
 
 

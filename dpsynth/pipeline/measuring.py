@@ -353,7 +353,6 @@ class Stage:
         return cls(curator.keeping(plan.later + plan.exam_price), plan, layout, units=units)
 
     def after(self, curator: Curator, plan: Plan, layout: Layout) -> Stage:
-        """The stage after this one, with its answers."""
         return replace(Stage.of(curator, plan, layout, self.units), tiers=self.tiers, total=self.total)
 
     @property

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.bundle.recipient import Bundle
+    from dpsynth.bundle.recipient.bundle import Picture
     from dpsynth.bundle.recipient.more_rows import Given
-    from dpsynth.bundle.recipient.pictures import Picture
     from dpsynth.bundle.recipient.query import Answer
 
 _SHOWN = 8
@@ -89,7 +89,6 @@ class Release:
 
     @property
     def rows(self) -> RowSource:
-        """The source of further synthetic rows."""
         return self.drawn.source
 
     @cached_property
@@ -103,7 +102,6 @@ class Release:
 
     @cached_property
     def bundle(self) -> Bundle:
-        """The bundle as a recipient opens it."""
         return open_bundle(self.handed_over)
 
     def sample(self, n: int, seed: int | None = None, *, given: Given = None) -> pd.DataFrame:

@@ -266,7 +266,6 @@ class Plan:
 
     @property
     def whole(self) -> Tier:
-        """The last tier, whose budget is that of the whole release."""
         return self.tiers[-1]
 
     @property

@@ -6,11 +6,11 @@ Invariant: nothing but the public folder is read.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -23,11 +23,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.bundle.recipient.more_rows import Given
-    from dpsynth.bundle.recipient.pictures import Picture
     from dpsynth.bundle.recipient.query import Answer
     from dpsynth.bundle.recipient.verification import Verification
 
 
+class Picture(Protocol):
+    """A picture of a bundle."""
+
+    @property
+    def svg(self) -> str: ...
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file, such as ``age.svg``; the path of that file."""
+
+
+PICTURE: Point[Callable[[OpenedBundle, Sequence[str]], Picture]] = Point("picture", "notebooks")
+"""The picture of a column, of a pair, or of the verdict if no column is named."""
 OPENED_TABLES: Point[Callable[[OpenedBundle], dict[str, pa.Table]]] = Point("opened tables", "tables")
 """The linked tables of a bundle, by name."""
 JOINED: Point[Callable[[OpenedBundle, Mapping[str, pd.DataFrame], str, str | None], pd.DataFrame]] = Point(
@@ -74,9 +85,7 @@ class Bundle(OpenedBundle):
         Raises:
             DpsynthError: a column is unknown, or a file of the bundle can't be used.
         """
-        from dpsynth.bundle.recipient.pictures import picture_of
-
-        return picture_of(self, columns)
+        return PICTURE.needed("A picture")(self, columns)
 
     def sample(self, n: int, *, given: Given = None, seed: int | None = None) -> pd.DataFrame:
         """More synthetic rows, refined to the same targets as ``synthetic``; they cost no privacy.

@@ -276,7 +276,6 @@ class OpenedBundle:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The verdicts of the release on its columns and pairs."""
         return self.facts.verdict.verdict
 
     @cached_property
@@ -285,7 +284,6 @@ class OpenedBundle:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee as the manifest states it."""
         return self.facts.composed
 
     def report(self, height: int = 700) -> InlinePage:

@@ -315,7 +315,6 @@ class Answer:
         return "\n".join(shown)
 
     def to_json(self) -> dict[str, object]:
-        """The answer as JSON values."""
         by = self.question.by
         return {
             **({"notices": list(self.notices)} if self.notices else {}),

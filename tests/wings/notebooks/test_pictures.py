@@ -15,8 +15,8 @@ import pytest
 import dpsynth
 from dpsynth.bundle.recipient import Bundle
 from dpsynth.bundle.recipient.opened import synthetic_codes
-from dpsynth.bundle.recipient.pictures import _together
 from dpsynth.errors import DpsynthError
+from dpsynth.wings.notebooks.pictures import _together
 
 HOSTILE = "<script>a&b"
 SVG = "{http://www.w3.org/2000/svg}"
