@@ -18,6 +18,7 @@ from tests.seeded_noise import seed_noise
 
 if TYPE_CHECKING:
     from tests.cli.here import Command
+    from tests.release.keeper import Keeper
 
 settings.register_profile("full", deadline=None, max_examples=100)
 settings.register_profile("quick", deadline=None, max_examples=max(LEAST, 100 // PART), derandomize=True)
@@ -112,6 +113,15 @@ def dpsynth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     from tests.cli.here import Command
 
     return Command(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
+    """A process that forks releases."""
+    from tests.release.keeper import Keeper
+
+    with Keeper(tmp_path_factory.mktemp("keeper")) as kept:
+        yield kept
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def occurrences(root: Path, where: str, piece: str) -> list[tuple[Path, int]]:
     """
     found: set[tuple[Path, int]] = set()
     for path in _sources(root):
-        text = path.read_text(encoding="utf-8")
+        text = _text_of(path, path.stat().st_mtime_ns)
         if piece not in text:
             continue
         module = ".".join(path.relative_to(root).with_suffix("").parts)
@@ -72,6 +72,13 @@ def occurrences(root: Path, where: str, piece: str) -> list[tuple[Path, int]]:
                 (path, start + match.start()) for match in re.finditer(re.escape(piece), text[start:end])
             }
     return sorted(found)
+
+
+@cache
+def _text_of(path: Path, written: int) -> str:
+    """The text of a file as it was written at a time, in nanoseconds."""
+    del written
+    return path.read_text(encoding="utf-8")
 
 
 @cache

@@ -7,7 +7,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,12 +25,6 @@ from tests.release.place import HEADER, Ended, Place, environment, people
 
 ROWS = people(300)
 HALF = 200_000
-
-
-@pytest.fixture(scope="module")
-def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
-    with Keeper(tmp_path_factory.mktemp("keeper")) as kept:
-        yield kept
 
 
 @pytest.fixture

@@ -9,7 +9,9 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, islice, product
 from pathlib import Path
 
@@ -128,26 +130,43 @@ def exchanged(given: Frames) -> Iterator[Frames]:
             yield beside(left, {name: rows.assign(house=None) for name, rows in other.items()}, seed)
 
 
-def recorded(tmp_path: Path, noise: str, relation: str = "add_remove") -> tuple[Frames, Spec, Transcript]:
-    given = frames(60, wild=True)
-    spec = spec_of(tmp_path / "x", given, noise, relation)
-    return given, spec, observe(spec, tmp_path / "out")
+@dataclass(frozen=True)
+class Recorded:
+    """A release of linked tables, whose answers are given to their neighbours."""
+
+    tables: Frames
+    spec: Spec
+    outputs: Path
+    transcript: Transcript
+
+    def on(self, changed: Frames, folder: Path) -> Transcript:
+        near = str(self.spec.privacy.neighbours)
+        other = spec_of(folder / "y", changed, str(self.spec.privacy.noise), near)
+        return replay(other, self.transcript, self.outputs, folder / "again")
 
 
-def on(
-    tmp_path: Path, changed: Frames, record: Transcript, noise: str, relation: str = "add_remove"
-) -> Transcript:
-    other = spec_of(tmp_path / "y", changed, noise, relation)
-    return replay(other, record, tmp_path / "out", tmp_path / "again")
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Recorded]:
+    """One such release for each noise and relation."""
+
+    @cache
+    def made(noise: str, relation: str = "add_remove") -> Recorded:
+        folder, given = tmp_path_factory.mktemp("recorded"), frames(60, wild=True)
+        spec = spec_of(folder / "x", given, noise, relation)
+        return Recorded(given, spec, folder / "out", observe(spec, folder / "out"))
+
+    return made
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_a_household_moves_no_answer_by_more_than_one_row_would(tmp_path: Path, noise: str) -> None:
-    given, spec, record = recorded(tmp_path, noise)
-    plan = inputs_of(spec).plan
+def test_a_household_moves_no_answer_by_more_than_one_row_would(
+    tmp_path: Path, noise: str, recorded: Callable[..., Recorded]
+) -> None:
+    made = recorded(noise)
+    plan, record = inputs_of(made.spec).plan, made.transcript
     largest, dearest = 0, 0.0
-    for changed in islice(neighbours(given), cases(48, part=8, least=6)):
-        after = on(tmp_path, changed, record, noise)
+    for changed in islice(neighbours(made.tables), cases(48, part=8, least=6)):
+        after = made.on(changed, tmp_path)
         assert list(faults(record, after)) == []
         dearest = max(dearest, exact_cost(record, after).share_of(plan.measure, plan.whole.budget))
         for a, b in zip(record.asked, after.asked, strict=True):
@@ -160,16 +179,16 @@ def test_a_household_moves_no_answer_by_more_than_one_row_would(tmp_path: Path, 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_an_exchanged_household_moves_no_answer_by_more_than_an_exchanged_row_would(
-    tmp_path: Path, noise: str
+    tmp_path: Path, noise: str, recorded: Callable[..., Recorded]
 ) -> None:
     """Also where there is a root less then, as the other one's key is missing, or that of another root."""
-    given, spec, record = recorded(tmp_path, noise, "replace_one")
-    plan = inputs_of(spec).plan
+    made = recorded(noise, "replace_one")
+    plan, record = inputs_of(made.spec).plan, made.transcript
     # The number of roots is a charged answer as well.
     assert not plan.neighbours.rows_public and any(not a.question["columns"] for a in record.asked)
     largest, dearest = 0, 0.0
-    for changed in islice(exchanged(given), cases(48, part=16, least=3)):
-        after = on(tmp_path, changed, record, noise, "replace_one")
+    for changed in islice(exchanged(made.tables), cases(48, part=16, least=3)):
+        after = made.on(changed, tmp_path)
         assert list(faults(record, after)) == []
         dearest = max(dearest, exact_cost(record, after).share_of(plan.measure, plan.whole.budget))
         for a, b in zip(record.asked, after.asked, strict=True):
@@ -225,22 +244,25 @@ def test_rows_of_the_root_that_are_counted_twice_are_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wide_rows, "_firsts_of", lambda codes, without: np.flatnonzero(codes != without))
-    given, _, record = recorded(tmp_path, "gaussian")
-    after = (on(tmp_path, changed, record, "gaussian") for changed in islice(neighbours(given), 12))
-    assert any(list(faults(record, one)) for one in after)
+    given = frames(60, wild=True)
+    spec = spec_of(tmp_path / "x", given, "gaussian", "add_remove")
+    made = Recorded(given, spec, tmp_path / "out", observe(spec, tmp_path / "out"))
+    after = (made.on(changed, tmp_path) for changed in islice(neighbours(given), 12))
+    assert any(list(faults(made.transcript, one)) for one in after)
 
 
-def test_the_same_answers_make_the_same_tables(tmp_path: Path) -> None:
-    given, spec, record = recorded(tmp_path, "gaussian")
+def test_the_same_answers_make_the_same_tables(tmp_path: Path, recorded: Callable[..., Recorded]) -> None:
+    made = recorded("gaussian")
+    spec, record = made.spec, made.transcript
     assert record.release_id
 
     def published(spec: Spec, folder: Path) -> dict[str, bytes]:
-        shutil.copytree(tmp_path / "out", folder)
+        shutil.copytree(made.outputs, folder)
         public = pipeline.run(spec, Request(folder, record.release_id)).folder / "public"
         return {p.relative_to(public).as_posix(): p.read_bytes() for p in public.rglob("*") if p.is_file()}
 
     original = published(spec, tmp_path / "original")
     assert {"tables/households.csv", "tables/persons.csv", "tables/trips.csv"} <= original.keys()
-    for i, changed in enumerate(islice(neighbours(given), cases(12, part=6, least=2))):
+    for i, changed in enumerate(islice(neighbours(made.tables), cases(12, part=6, least=2))):
         found = published(spec_of(tmp_path / f"y{i}", changed, "gaussian"), tmp_path / f"other{i}")
         assert {n for n in original.keys() | found if original.get(n) != found.get(n)} == set()

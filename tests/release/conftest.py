@@ -63,13 +63,6 @@ def small(makers: Callable[[], Place]) -> Place:
 
 
 @pytest.fixture(scope="session")
-def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
-    """A process that forks releases."""
-    with Keeper(tmp_path_factory.mktemp("keeper")) as kept:
-        yield kept
-
-
-@pytest.fixture(scope="session")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
     """A second one, for releases that run at once, or on two machines."""
     with Keeper(tmp_path_factory.mktemp("other")) as kept:

@@ -13,7 +13,7 @@ from tests.release.test_merged_values import metadata
 from tests.seeded_noise import seed_noise
 from tests.thinned import thinned
 
-ROOTS, MOST = 3_000, 9
+ROOTS, MOST = 2_000, 9
 NUMBERS = {
     "skewed": lambda rng: rng.geometric(0.25, ROOTS).clip(max=MOST),
     "alike": lambda rng: np.full(ROOTS, 4),

@@ -37,6 +37,7 @@ from dpsynth.wings.governance.acceptance.judging import _limits, _limits_of_mean
 from dpsynth.wings.governance.acceptance.training import trained
 from tests.bundle.recipient.conftest import COLUMNS, table
 from tests.bundle.recipient.test_verify import sealed
+from tests.examples import cases
 from tests.thinned import thinned
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
@@ -118,7 +119,7 @@ def guessed(values: np.ndarray, noise: str, score: str, scale: float) -> Finishe
     thinned(["gaussian", "laplace"], [0.95, 0.7], [*reversed(SCORES)], [4.0, 0.4, 40.0]),
 )
 def test_a_false_word_on_a_classifier_is_as_rare_as_is_said(noise, confidence, score, scale):
-    rng, runs = np.random.default_rng(6), 700
+    rng, runs = np.random.default_rng(6), cases(700, part=2)
     (true, exact), said = SCORES[score], {"met": 0, "not met": 0}
     for _ in range(runs):
         drawn = (
