@@ -58,7 +58,7 @@ class Bar:
 BARS: Mapping[str, Bar] = {
     "rooms of the core": Bar(13, 13),
     "files of the core": Bar(188, 200),
-    "code of the core, lines": Bar(34_890, 28_000),
+    "code of the core, lines": Bar(34_854, 28_000),
     "arrows between rooms of the core": Bar(75, 80),
     "arrows that run up": Bar(0, 0),
     "circles of modules": Bar(0, 0),

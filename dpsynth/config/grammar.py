@@ -125,47 +125,6 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
             raise refused(words, "publish", "statistics", i)
 
 
-def check_history(spec: Spec, columns: Mapping[str, Column]) -> None:
-    """Refuse settings with which rows can't follow each other, or for which nobody has shown it."""
-    privacy, history = spec.privacy, spec.privacy.history
-    if history is None:
-        return
-    here, person, by = ("privacy", "unit", "history"), privacy.protected.person, history.order_by
-    _known(by, columns, *here, "order_by")
-    if not columns[by].codec.ordered or columns[by].search is not None or columns[by].part_of:
-        raise refused(f"names '{by}', whose values have no declared order", *here, "order_by")
-    met = {by: "order_by"}
-    for key in ("constant", "rising"):
-        for i, name in enumerate(getattr(history, key)):
-            _known(name, columns, *here, key, i)
-            if name in met:
-                raise refused(f"names '{name}', which {met[name]} has too; leave it in one", *here, key, i)
-            met[name] = key
-            if key == "rising" and not columns[name].codec.ordered:
-                raise refused(f"names '{name}', whose values have no order", *here, key, i)
-    if getattr(spec.columns.get(str(person)), "surrogates", False) is False:
-        words = (
-            f"needs numbers for the new persons: declare {person} under columns, as {{type: identifier, "
-            "surrogates: true}"
-        )
-        raise refused(words, *here)
-    if spec.structure.method != "auto" or len(columns) == 1:
-        raise refused("needs structure.method: auto, and two columns at least", *here)
-    if privacy.cutoff == 0 and not privacy.max_rows_private:
-        words = "needs the numbers of persons by their rows: privacy.split.cutoff must be above 0"
-        raise refused(words if privacy.sample_rate is None else "can't be had of a sample", *here)
-    others = {
-        "audiences": spec.audiences,
-        "public_table": spec.public_table,
-        "public_marginals": spec.public_marginals,
-        "reuse": spec.reuse.same_period or spec.reuse.earlier_periods,
-        "engine": spec.engine.by_workers,
-    }
-    for key, given in others.items():
-        if given:
-            raise refused(f"is not supported with {key}: leave one of them out", *here)
-
-
 def check_layout(layout: Layout) -> None:
     """Refuse formulas that can't be computed, maps with gaps, and a name that is used twice.
 
@@ -321,6 +280,9 @@ WIDE: Point[Callable[[Mapping[str, object]], dict[str, object]]] = Point("wide c
 
 CHECK_OF_VIEWS: Point[Callable[[Publish, Mapping[str, Column]], None]] = Point("check of views")
 """Refuses views that the columns can't give."""
+
+HISTORY: Point[Callable[[Spec, Mapping[str, Column]], None]] = Point("check of histories", "histories")
+"""Refuses settings with which rows can't follow each other, or for which nobody has shown it."""
 
 _RELEASE_WORDS = (
     "a name of letters, digits, '.', '_' and '-' that starts with a letter or digit, since it names a folder "
@@ -504,13 +466,14 @@ class Spec(Section):
         self._statistics_checked(columns, layout)
         self._structure_checked(columns)
         for i, name in enumerate(self.provenance.looked_at):
-            _known(name, self.columns, "provenance", "looked_at", i)
+            refuse_unknown(name, self.columns, "provenance", "looked_at", i)
         if self.local is not None:
             searched = [name for name, column in columns.items() if column.search is not None]
             self.local.check(self.privacy.epsilon, self.structure.method, searched)
         check_audiences(self.audiences, self.privacy.epsilon, self.privacy.delta)
         check_sampling(self, columns)
-        check_history(self, columns)
+        if self.privacy.history is not None:
+            HISTORY.needed("privacy.unit.history")(self, columns)
         if self.accept is not None:
             self.accept.check(self, {n: c for n, c in columns.items() if not c.part_of})
         if self.regression is not None:
@@ -600,7 +563,7 @@ class Spec(Section):
                 f"names '{name}', which is not counted: columns of type {kind} are not read from the table"
             )
             raise refused(words, *path)
-        _known(name, columns, *path)
+        refuse_unknown(name, columns, *path)
 
     def _structure_checked(self, columns: Mapping[str, Column]) -> None:
         structure = self.structure
@@ -765,7 +728,8 @@ class Spec(Section):
         return tuple(found)
 
 
-def _known(name: str, columns: Collection[str], *path: str | int) -> None:
+def refuse_unknown(name: str, columns: Collection[str], *path: str | int) -> None:
+    """Refuse a name that isn't among columns, at the path at which it is given."""
     if name not in columns:
         raise refused(f"names '{name}', which is not among columns{nearest(name, columns)}", *path)
 

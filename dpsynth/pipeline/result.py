@@ -126,13 +126,7 @@ class Release:
         return frame_of(pa.concat_tables(more_rows(self.bundle, n, given, seed)), self.library)
 
     def query(self, question: str) -> Answer:
-        """The answer to a question such as ``mean(cost) by sex where age >= 65``; it costs no privacy.
-
-        It is ``dpsynth query`` in Python. ``frame`` of the answer has estimate, interval and basis.
-
-        Raises:
-            DpsynthError: the question can't be read.
-        """
+        """The answer to a question such as ``mean(cost) by sex``, with a ``frame``; see ``Bundle.query``."""
         return self.bundle.query(question)
 
     @cached_property
@@ -186,11 +180,7 @@ class Release:
         return frame
 
     def plot(self, *columns: str) -> Picture:
-        """A picture of one column, of a pair, or of all verdicts; see ``Bundle.plot``.
-
-        Raises:
-            DpsynthError: a column is unknown.
-        """
+        """A picture of one column, of a pair, or of all verdicts; see ``Bundle.plot``."""
         return self.bundle.plot(*columns)
 
     def report(self, height: int = 700) -> InlinePage:

@@ -11,6 +11,7 @@ _HERE = "dpsynth.wings.histories.chains"
 WING = Wing(
     title="Rows that follow each other",
     points={
+        "check of histories": "dpsynth.wings.histories.keys:check_history",
         "links": "dpsynth.wings.histories.links:ask",
         "fit": f"{_HERE}:chain_of",
         "chains": f"{_HERE}:load_chain",
