@@ -207,7 +207,6 @@ class Codec(ABC):
 
     @property
     def ordered(self) -> bool:
-        """True if the order of the cells has a meaning."""
         return False
 
     @property

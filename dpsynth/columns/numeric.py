@@ -7,6 +7,7 @@ same bin.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -14,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, cast
+from typing import Annotated, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -269,17 +270,21 @@ def _check_default(
 class _NumericColumn(Modelled):
     STAND_INS: ClassVar[Declared] = {"min": 0, "max": 1}
 
-    if TYPE_CHECKING:
-        min: Decimal | int | None
-        max: Decimal | int | None
-        bins: int | tuple[Decimal | int, ...] | None
-        format: NumberNotation | None
-        default: Decimal | int | None
-        bounds: Literal["private"] | None
-        edges: Literal["log"] | Edges | None
-        within: Literal["linear", "uniform"]
+    # In the order of the keys; those without a default are each kind's own.
+    type: str
+    min: Decimal | int | None
+    max: Decimal | int | None
+    bins: int | tuple[Decimal | int, ...] | None
+    format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
+    missing: Missing = True
+    expected: Expected = None
+    default: Decimal | int | None
+    bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
+    edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
+    within: _Within = Field(default="linear", description=WITHIN_HELP)
 
-        def codec(self) -> NumericCodec: ...
+    @abstractmethod
+    def codec(self) -> NumericCodec: ...
 
     @model_validator(mode="before")
     @classmethod
@@ -382,15 +387,9 @@ class IntegerColumn(_NumericColumn):
         + _NUMBER_OF_BINS
         + f"Left out: one a value up to {ONE_A_VALUE} values, otherwise {DEFAULT_BINS}.",
     )
-    format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
-    missing: Missing = True
-    expected: Expected = None
     default: _WholeBound | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
-    bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
-    edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
-    within: _Within = Field(default="linear", description=WITHIN_HELP)
 
     def model_post_init(self, context: object, /) -> None:
         self._edges_checked()
@@ -449,15 +448,9 @@ class NumberColumn(_NumericColumn):
         description="Decimals of synthetic values. Left out: some 1 000 values a bin, at most 6; 2 with "
         "bounds: private.",
     )
-    format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
-    missing: Missing = True
-    expected: Expected = None
     default: _Bound | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
-    bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
-    edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
-    within: _Within = Field(default="linear", description=WITHIN_HELP)
 
     def model_post_init(self, context: object, /) -> None:
         self._edges_checked()
