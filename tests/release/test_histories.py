@@ -104,8 +104,7 @@ def test_rows_of_a_person_hang_together_as_those_of_a_real_one_do(release):
     assert rows.sub(kept, fill_value=0).abs().sum() / 2 < 0.1
 
 
-def test_rows_are_as_good_as_rows_that_stand_alone(tmp_path, seeded_noise):
-    linked = released(tmp_path, spec_of(tmp_path))
+def test_rows_are_as_good_as_rows_that_stand_alone(release, tmp_path, seeded_noise):
     alone = released(tmp_path, spec_of(tmp_path, privacy={"unit": {"column": "who", "max_rows": BOUND}}))
 
     def error(table: pd.DataFrame) -> float:
@@ -115,7 +114,7 @@ def test_rows_are_as_good_as_rows_that_stand_alone(tmp_path, seeded_noise):
             gaps.append(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
         return float(np.mean(gaps))
 
-    assert error(linked.synthetic) < error(alone.synthetic) + 0.05
+    assert error(release.synthetic) < error(alone.synthetic) + 0.05
     same = alone.synthetic.who.duplicated()
     assert not same.any()
 

@@ -100,8 +100,13 @@ def as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-def test_pairs_are_asked_by_weights_single_columns_also_as_rows_and_the_budget_is_spent(tmp_path):
-    release = released(tmp_path, spec_of(tmp_path))
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> dpsynth.Release:
+    folder = tmp_path_factory.mktemp("weights")
+    return released(folder, spec_of(folder))
+
+
+def test_pairs_are_asked_by_weights_single_columns_also_as_rows_and_the_budget_is_spent(release):
     weights = by_weights(release)
     assert {q["weights"] for q in weights} == {whole_weight(BOUND)}
     assert {q["ask"] for q in weights} >= {"marginal", "errors"}
@@ -123,8 +128,7 @@ def test_the_plan_says_that_weights_may_be_asked(tmp_path):
     assert not rows.weighs and "by_weights_if_they_pay" not in rows.to_json()
 
 
-def test_a_stranger_verifies_the_bundle_whose_marginals_of_weights_are_no_counts(tmp_path):
-    release = released(tmp_path, spec_of(tmp_path))
+def test_a_stranger_verifies_the_bundle_whose_marginals_of_weights_are_no_counts(release):
     bundle = dpsynth.open_bundle(release.folder / "public")
     answers = bundle.answers
     asked_so = [tuple(q["columns"]) for q in asked(release) if q["ask"] == "marginal" and not is_of_rows(q)]
