@@ -123,8 +123,7 @@ def fit_model(compiled: CompiledSpec, layout: Layout, max_cells: int, measured: 
 
 def _impossible(compiled: CompiledSpec, layout: Layout, measured: Measured) -> Zeros:
     """The cells that no row of the model has, by what rules say and by what counts don't tell of."""
-    grids = grids_of(compiled.rules, layout)
-    if grids:
+    if grids := grids_of(compiled.rules, layout):
         counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
         grids = told_only(grids, counts, {c.name: c.unusable for c in layout.columns if c.missing})
     return zeros_of(grids, measured.expansion.compression.groups)
@@ -293,11 +292,8 @@ def sample_rows(
         public: the public folder of the partial bundle, which is made anew with the table's files; None if
             the bundle is published already.
     """
-    publish, asked, sampling = (
-        compiled.spec.publish,
-        compiled.spec.sample.rows,
-        compiled.spec.privacy.sampling,
-    )
+    spec = compiled.spec
+    publish, asked, sampling = spec.publish, spec.sample.rows, spec.privacy.sampling
     same = fitted.rows if sampling is None else round(fitted.rows / sampling.rate)
     number, source = same if asked == "same" else asked, row_source(compiled, fitted)
     if public is None:

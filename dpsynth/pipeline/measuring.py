@@ -44,8 +44,9 @@ from dpsynth.config import CompiledSpec
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.model import Denoised, Expansion, estimate, posteriors, public_counts
+from dpsynth.model import Denoised, Expansion, estimate, posteriors, public_counts, zeros_within
 from dpsynth.model.estimation import Fit
+from dpsynth.model.junction_tree import Zeros
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.measurement_file import Answered
 from dpsynth.model.rare_values import Numbers, rare_groups
@@ -59,7 +60,7 @@ from dpsynth.statistics.cut_off import CutOff, Kept
 from dpsynth.strategy.discovery import contribution_bound, discover, noise_per_row
 from dpsynth.strategy.independent import Independent
 from dpsynth.strategy.public_table import with_public_relations
-from dpsynth.strategy.strategy import Problem, Selection
+from dpsynth.strategy.strategy import RULED_CELLS, Problem, Selection
 from dpsynth.wing import Point
 
 Answer = TypeVar("Answer", bound=OwnAnswer)
@@ -190,6 +191,7 @@ class Measured:
         by_weights: the number of persons and the single columns, by weights; as in ``weights``.
         surplus: the single columns by surplus.
         history: what was asked about rows that follow each other; None where none does.
+        zeros: cells that no row has by the rules, over groups.
     """
 
     answers: Answers
@@ -200,13 +202,14 @@ class Measured:
     by_weights: tuple[WeightedCounts, ...] = ()
     surplus: tuple[WeightedCounts, ...] = ()
     history: History | None = None
+    zeros: Zeros = field(default_factory=dict)
 
     @classmethod
-    def of(cls, answers: Answers, expansion: Expansion, selection: Selection) -> Measured:
+    def of(cls, answers: Answers, expansion: Expansion, selection: Selection, zeros: Zeros) -> Measured:
         """All answers, with the single columns that the strategy measured once more."""
         again = selection.singles
         whole = replace(expansion, singles=(*expansion.singles, *again))
-        return cls(replace(answers, again=(*answers.again, *again)), whole, selection)
+        return cls(replace(answers, again=(*answers.again, *again)), whole, selection, zeros=zeros)
 
     @property
     def persons(self) -> float:
@@ -262,7 +265,8 @@ class Measured:
         if not self.fitted_to:
             return {}
         of_one = self.weights or self.expansion
-        return posteriors(self.fitted_to, estimate(of_one.coarse, of_one.sums).model)
+        zeros = zeros_within(of_one.coarse, (), self.zeros, RULED_CELLS)
+        return posteriors(self.fitted_to, estimate(of_one.coarse, of_one.sums, zeros=zeros).model)
 
 
 class Workers(Protocol):
@@ -570,7 +574,7 @@ def _by_rows(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansio
     earlier = (*earlier, *_measured_again(answers, expansion, independent, held))
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
     selection = replace(selection, earlier=discounted(earlier, measured), public=cliques)
-    return Measured.of(answers, expansion, selection)
+    return Measured.of(answers, expansion, selection, problem.zeros)
 
 
 def _columns_apart(selection: Selection, compression: Compression) -> Selection:
@@ -609,7 +613,7 @@ def _by_weights(
     selection = inputs.strategy.select(door.grouped(compression), problem)
     by_weights = (*by_weights, *_weighted(selection.singles))
     weights = replace(weights, singles=by_weights)
-    measured = Measured.of(answers, expansion, replace(selection, singles=()))
+    measured = Measured.of(answers, expansion, replace(selection, singles=()), problem.zeros)
     return replace(measured, weights=weights, counted=counted, by_weights=by_weights, surplus=surplus)
 
 

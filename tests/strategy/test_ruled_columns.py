@@ -1,14 +1,17 @@
-"""A strategy's fits have the zeros of rules: what these say of columns together is no news to it."""
+"""Fits of single columns have the zeros of rules: what these say of columns together is no news to a
+strategy, and pairs are denoised about columns that agree with each other."""
 
 import numpy as np
 import pytest
 
-from dpsynth.columns.domain import Domain
+from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
 from dpsynth.columns.workload import Workload
-from dpsynth.model import estimate
+from dpsynth.model import Expansion, estimate
+from dpsynth.model.reused_answers import ReusedAnswers
+from dpsynth.pipeline.measuring import Answers, Measured
 from dpsynth.strategy import strategy
-from dpsynth.strategy.strategy import Problem
+from dpsynth.strategy.strategy import Problem, Selection
 
 # A number of rows, and two columns of a row that is there where the number is 1.
 DOMAIN = Domain({"number": 2, "a": 3, "b": 4})
@@ -39,3 +42,19 @@ def test_zeros_that_would_make_the_tree_too_large_are_left_out(monkeypatch: pyte
     monkeypatch.setattr(strategy, "RULED_CELLS", 5)
     asked = problem(ZEROS)
     assert not asked.refit((), asked.start).zeros
+
+
+@pytest.mark.parametrize(("zeros", "none"), [(ZEROS, True), ({}, False)])
+def test_a_pair_that_noise_hides_is_denoised_about_columns_as_rules_leave_them(zeros, none):
+    # 700 of 1,000 rows have no row below. The number's own counts say 300, and are the least precise.
+    domain = Domain({**DOMAIN.sizes, "city": 40})
+    singles = [Measurement((c,), np.array(n), "gaussian", 10.0) for c, n in COUNTS.items()][1:]
+    singles += [Measurement(("number",), np.array([300, 700]), "gaussian", 300.0)]
+    singles += [Measurement(("city",), np.full(40, 25), "gaussian", 5.0)]
+    values = np.random.default_rng(0).normal(12.5, 100.0, (2, 40))
+    pair = Measurement(("number", "city"), np.rint(values).astype(np.int64), "gaussian", 100.0)
+    answers = Answers((), (), (), ReusedAnswers(domain), None)
+    held = Selection((pair.clique,), (pair,))
+    measured = Measured(answers, Expansion(domain, Compression({}), tuple(singles)), held, zeros=zeros)
+    rows = measured.posteriors[pair.clique].mean.sum(axis=1)
+    assert (rows[0] > 2 * rows[1]) == none

@@ -197,7 +197,10 @@ class LinkedTable(Section):
 
     def model_post_init(self, context: object, /) -> None:
         if not self.columns:
-            raise refused("must declare at least one column", "columns")
+            words = (
+                "must declare at least one column beside the key. Leave out a table of keys alone; the one "
+            )
+            raise refused(f"{words}above it may have a column that says how many rows there are", "columns")
         for name in (*(self.key or ()), *(self.parent.key if self.parent else ())):
             if getattr(self.columns.get(name), "type", "") not in ("", "identifier"):
                 words = "is a key, and keys are made anew: take it out of columns"

@@ -235,7 +235,7 @@ REFUSED = [
         "tables.households.columns.region.type must be one of",
     ),
     ("persons.columns.age", {"type": "integer", "min": 9, "max": 0}, "tables.persons.columns.age"),
-    ("persons.columns", {}, "tables.persons.columns must declare at least one column"),
+    ("persons.columns", {}, "tables.persons.columns must declare at least one column beside the key"),
     ("persons.colums", {}, "tables.persons.colums is not a known key"),
     ("households.at_most_one", ["rent > 3"], "tables.households.at_most_one is for tables with a parent"),
     ("persons.at_most_one", ["agee > 4"], r"tables.persons.at_most_one\[0\] names 'agee'"),

@@ -237,7 +237,7 @@ def _profiled(table: Linked, own: _Rows, inherited: pd.DataFrame, root_key: int)
     cells = {
         c: pa.array(own.texts[c].to_numpy(object), pa.string(), from_pandas=True) for c in {*columns, *whose}
     }
-    look = profile([cells], columns, person, column_of)
+    look = profile([cells] if cells else [], columns, person, column_of)
     return replace(table, draft=replace(guessed(draft, look), form=own.form, looked=True))
 
 

@@ -80,8 +80,11 @@ def propensity(real: CodedTable, synthetic: CodedTable) -> Propensity | None:
     share = float(made.mean())
 
     encoded = OneHotEncoder(max_categories=_LEVELS, drop="first").fit_transform(features)
-    regression = LogisticRegression(C=100.0, max_iter=300).fit(encoded, made)
-    pmse = _pmse(regression.predict_proba(encoded)[:, 1], share)
+    pmse = 0.0
+    # Where all cells of every column are alike, there is nothing to tell rows apart by.
+    if encoded.shape[1]:
+        regression = LogisticRegression(C=100.0, max_iter=300).fit(encoded, made)
+        pmse = _pmse(regression.predict_proba(encoded)[:, 1], share)
     expected = encoded.shape[1] * (1.0 - share) ** 2 * share / len(made)
 
     trees = HistGradientBoostingClassifier(

@@ -102,6 +102,13 @@ def test_classifiers_tell_strangers_and_not_samples_of_one_population() -> None:
     assert propensity(table(40, 1), table(3000, 2)) is None
 
 
+def test_rows_of_cells_that_are_all_alike_are_not_told_apart() -> None:
+    real = table(200, 1)
+    alike = replace(real, codes={name: np.zeros_like(own) for name, own in real.codes.items()})
+    found = propensity(alike, alike)
+    assert (found.pmse, found.ratio, found.trees_auc) == (0.0, 0.0, 0.5)
+
+
 def test_a_copy_of_real_rows_agrees_more_often_than_people_do_and_a_fresh_sample_does_not() -> None:
     real = table(400, 1)
     rng = np.random.default_rng(3)

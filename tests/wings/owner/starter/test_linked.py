@@ -97,6 +97,15 @@ def test_what_a_look_wrote_is_checked_and_released(dpsynth, tmp_path):
     assert 0.5 < len(made["patients"]) / len(tables["patients"]) < 2
 
 
+def test_a_table_of_keys_alone_is_looked_at(dpsynth, tmp_path):
+    (tmp_path / "persons.csv").write_text("id\n" + "".join(f"{i}\n" for i in range(30)))
+    (tmp_path / "visits.csv").write_text("id,cost\n" + "".join(f"{i % 30},{i}\n" for i in range(90)))
+    dpsynth("init", "persons.csv", "visits.csv", "--look")
+    tables = started(tmp_path, "persons.yaml")["tables"]
+    assert tables["persons"] == {"source": {"path": "persons.csv"}, "key": "id", "columns": {}}
+    assert list(tables["visits"]["columns"]) == ["cost"]
+
+
 @pytest.mark.parametrize("look", [False, True])
 def test_persons_and_households_by_a_name_they_share(dpsynth, tmp_path, look):
     rng = np.random.default_rng(2)
