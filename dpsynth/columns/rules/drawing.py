@@ -150,7 +150,7 @@ def solved_for_parts(
     Args:
         codes: int64[rows], cells.
         values: typed values inside these; sums before this one are computed.
-        pinned: columns whose values stay.
+        pinned: columns whose values stay, such as parts that are sums themselves.
         leavers: parts that may leave their cells; that of the widest does so where nothing else helps.
     """
     target = values[turn.target]
@@ -184,7 +184,7 @@ def _narrowest_first(
     widths: dict[str, float] = {}
     for name in dict.fromkeys(references(turn.formula)):
         column = checks.columns.get(name)
-        if column is None or name in pinned or name in checks.rules.sums:
+        if column is None or name in pinned:
             continue
         if cells := _solvable(column):
             has = codes[name] < len(cells.low)
@@ -463,12 +463,15 @@ class Tied:
         pinned: Clique = (),
     ) -> dict[str, pa.Array]:
         """Values of which each sum lies in its own cell, where its parts allow."""
-        found, kept = dict(values), {*self.pins, *pinned}
-        for turn in self.checks.rules.turns:
-            if isinstance(turn, Sum):
-                found = solved_for_parts(self.checks, turn, codes, found, rng, kept, leavers)
-                # A part of two sums is solved for the first.
-                kept |= set(references(turn.formula))
+        found, kept, sums = dict(values), {*self.pins, *pinned}, self.checks.rules.sums
+        # A sum of sums first chooses values of these, inside their own cells.
+        for turn in [*sums.values()][::-1]:
+            if not sums.keys().isdisjoint(references(turn.formula)):
+                found = solved_for_parts(self.checks, turn, codes, found, rng, kept)
+        for turn in sums.values():
+            found = solved_for_parts(self.checks, turn, codes, found, rng, {*kept, *sums}, leavers)
+            # A part of two sums is solved for the first.
+            kept |= set(references(turn.formula))
         return found
 
     @cached_property

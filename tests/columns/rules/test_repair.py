@@ -174,6 +174,23 @@ def test_a_coarse_part_of_a_sum_follows_from_the_others():
     assert repairs.changed["dep"] > 0.1 * ROWS > 3 * repairs.changed["delay"]
 
 
+def test_a_small_part_of_a_sum_of_sums_keeps_its_cells():
+    # A fee of some coins decides if the grand total is in the next bin, by values inside wide bins alone.
+    tops = {"drugs": 4000, "room": 8000, "total": 12000, "fee": 40, "grand": 12040}
+    columns = {name: {**BILLS["bill"], "max": top} for name, top in tops.items()}
+    columns["fee"]["bins"] = 40
+
+    def charged(rng):
+        rows = bills(rng)
+        total, fee = rows.pop("bill"), rng.gamma(2, 4, ROWS).clip(0, 39).round(2)
+        return rows | {"total": total, "fee": fee, "grand": (total + fee).round(2)}
+
+    case = Case(columns, ["total == drugs + room", "grand == total + fee"], charged, ["fee"])
+    found, _ = case.released()
+    for column in case.codes:
+        assert case.off(found, column) < 0.02, column
+
+
 def test_a_table_that_is_not_repaired_is_caught(monkeypatch):
     # Rows that violate get the values of rows that obey, as they would without any repair.
     monkeypatch.setattr(drawing, "repaired", lambda obedience, codes, *_: (dict(codes), (0,)))
