@@ -118,11 +118,13 @@ class Asked:
         """The tables whose names stand before a dot in a text; QuestionRefused where one is no table."""
         found = [name for one in DOTTED.finditer(text) if (name := one[1])]
         for name in found:
-            if name not in self.shapes:
-                known = ", ".join(self.shapes)
-                words = f"'{name}' is no table{nearest(name, self.shapes)}. Those are: {known}."
-                raise QuestionRefused(words)
+            self.check_table(name)
         return found
+
+    def check_table(self, name: str) -> None:
+        if name not in self.shapes:
+            known = ", ".join(self.shapes)
+            raise QuestionRefused(f"'{name}' is no table{nearest(name, self.shapes)}. Those are: {known}.")
 
     def path(self, table: str) -> list[str]:
         """The tables from the root down to one."""
@@ -388,6 +390,8 @@ def _question_in(text: str, asked: Asked) -> Question | None:
     name, operands = (measured.operation, measured.operands) if isinstance(measured, Call) else ("", ())
     first = operands[0].column if operands and isinstance(operands[0], Reference) else ""
     table, dot, _ = first.partition(".")
+    if name == "count" and first and not dot:
+        asked.check_table(table)
     if name not in _MEASURES[dot] or table not in asked.shapes or len(operands) > 1 + (name == "quantile"):
         if not dotted:
             return None

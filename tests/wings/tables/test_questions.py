@@ -221,6 +221,7 @@ def test_the_private_figure_is_within_half_again_the_interval(bundle, question, 
 @pytest.mark.parametrize(
     ("question", "words"),
     [
+        ("count(trip)", r"'trip' is no table \(did you mean 'trips'"),
         ("mean(house.age)", "'house' is no table .*Those are: households, persons, trips, cars"),
         (
             "mean(persons.agee)",
