@@ -453,6 +453,9 @@ def _rows_of(tally: ColumnTally, text: str) -> int:
     return sum(misread.texts.get(text, 0) for misread in tally.misread.values())
 
 
+_NEGATIVE = re.compile(r"\([0-9][0-9.,' ]*\)|[0-9][0-9.,' ]*-")
+
+
 def _no_value(tally: ColumnTally, texts: Mapping[str, int], counted: str) -> Finding:
     """Texts that no repair explains, by their shapes."""
     shapes = Counter[str]()
@@ -465,7 +468,11 @@ def _no_value(tally: ColumnTally, texts: Mapping[str, int], counted: str) -> Fin
     more = ", ..." if len(shapes) > _SHAPES else ""
     cells = sum(texts.values())
     remedy = "see if they are a kind of missing cell, and name them with missing: [...]; or see to the table"
-    if cells > tally.cells / 2:
+    if tally.codec.kind.word == "number" and any(map(_NEGATIVE.fullmatch, texts)):
+        remedy = (
+            "numbers in brackets or with - behind are negative for many programs: have - in front of them"
+        )
+    elif cells > tally.cells / 2:
         remedy = "see if the column is of another type"
     return Finding(
         tally.column.name,

@@ -227,8 +227,12 @@ def _forms(texts: Texts) -> list[NumberFormat]:
         for between in thousands
         if between != point and max(len(before), len(after)) <= _MOST_AROUND
         if (before, after, point, between) != ("", "", ".", "")
-        if (before + after).isprintable() and not set(before + after) & set("=+-@")
+        if (before + after).isprintable() and not set(before + after) & _TELLING
     ]
+
+
+_TELLING = frozenset("=+-@()<>≤≥")
+"""Signs that are no part of a format: they say that a number is negative or a bound, or begin a formula."""
 
 
 def _plain_numbers(form: NumberFormat, texts: Texts) -> list[str | None]:
