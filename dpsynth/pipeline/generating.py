@@ -202,14 +202,13 @@ def _with_surplus(
 
 def row_source(compiled: CompiledSpec, fitted: FittedModel) -> RowSource:
     """The source of the rows of a release."""
-    bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
     return RowSource(
         fitted.model,
         fitted.layout,
         compiled.rules,
         compiled.public_marginals,
         fitted.wanted,
-        bounds,
+        Bounds(compiled.public_marginals.columns, fitted.zeros),
         fitted.densities,
         fitted.chain,
     )

@@ -143,9 +143,7 @@ def solved_for_parts(
     bisection, which needs no inverse of the formula: it has only to rise or to fall in each part, inside of a
     cell. A moment whose hour is measured moves by whole days, and by whole weeks if its weekday is measured
     too. Of two moments the weekday of one follows from the other, so it is kept for the first, and where
-    rules name it.
-
-    A part keeps its cell, and a row of which the parts can't reach the sum's cell keeps its values.
+    rules name it. A row of which the parts can't reach the sum's cell keeps its values.
 
     Args:
         codes: int64[rows], cells.

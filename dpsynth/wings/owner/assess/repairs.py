@@ -231,8 +231,8 @@ def _forms(texts: Texts) -> list[NumberFormat]:
     ]
 
 
+# They say that a number is negative or a bound, or begin a formula.
 _TELLING = frozenset("=+-@()<>≤≥")
-"""Signs that are no part of a format: they say that a number is negative or a bound, or begin a formula."""
 
 
 def _plain_numbers(form: NumberFormat, texts: Texts) -> list[str | None]:
