@@ -33,11 +33,12 @@ from prefect.states import AwaitingRetry, Cancelled
 from prefect.types.entrypoint import EntrypointType
 
 from dpsynth.config import Spec, compiled
+from dpsynth.config.period import ticks
 from dpsynth.ledger.balance import ReleaseEntry
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.pipeline.forecast import approval, plan_of
 from dpsynth.pipeline.release_run import waits_for_its_owner
-from dpsynth.pipeline.reservation import next_ticks, occasion_of, table_of
+from dpsynth.pipeline.reservation import occasion_of, table_of
 from dpsynth.wing import Point
 from flows.release import dataset_of, release
 from flows.served import Served, StopSignals
@@ -97,7 +98,7 @@ def _take_up(one: Served, outputs: Path, say: Say, stop: StopSignals) -> None:
     said = approval(worked_out, plan_of(worked_out), Ledger(spec.ledger.url, spec.ledger.head).read())
     if said is not None:
         say(f"Approval of '{name}': {said}")
-    (tick,) = next_ticks(one.schedule, now, 1)
+    tick = next(ticks(one.schedule, now))
     say(f"'{name}' will run at {tick:%Y-%m-%d %H:%M %Z}, for {occasion_of(spec, tick).label}.")
 
 

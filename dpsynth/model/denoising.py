@@ -21,7 +21,7 @@ come from the answer itself, never from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -209,16 +209,22 @@ def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict
     }
 
 
+def margins(answers: Iterable[Observation]) -> Iterator[Observation]:
+    """The counts of single columns in a release's own answers about several columns."""
+    for answer in filter(_plain, answers):
+        for axis, column in enumerate(answer.clique):
+            cells = np.moveaxis(answer.values, axis, 0).reshape(answer.values.shape[axis], -1)
+            deviation = answer.stddev * sqrt(cells.shape[1])
+            yield DenoisedCounts((column,), cells.sum(axis=1), "gaussian", deviation)
+
+
 def pooled(answers: Iterable[Observation]) -> dict[Clique, tuple[Array, float]]:
     """The precision-weighted mean of the answers about each clique, and its variance."""
-    alike: dict[Clique, list[Observation]] = {}
-    for answer in answers:
-        alike.setdefault(answer.clique, []).append(answer)
-    found = {}
-    for clique, some in alike.items():
-        precision = sum(1 / a.variance for a in some)
-        found[clique] = np.sum([a.values / (a.variance * precision) for a in some], axis=0), 1 / precision
-    return found
+    sums: dict[Clique, tuple[Array, float]] = {}
+    for a in answers:
+        before, precision = sums.get(a.clique, (np.zeros(a.values.shape), 0.0))
+        sums[a.clique] = before + a.values / a.variance, precision + 1 / a.variance
+    return {clique: (values / precision, 1 / precision) for clique, (values, precision) in sums.items()}
 
 
 def denoised_answers(answers: Iterable[Observation], known: Mapping[Clique, Denoised]) -> list[Observation]:

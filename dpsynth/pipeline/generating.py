@@ -57,7 +57,6 @@ LEAST_ROWS = 100_000
 """Rows of a refined table that statistics are counted in, at least."""
 
 MAX_ITERATIONS = 1000
-"""Largest number of iterations of the final fit."""
 
 
 CHAIN_OF: Point[Callable[[CompiledSpec, Measured, MarkovRandomField, Zeros], Chain]] = Point(
@@ -153,7 +152,7 @@ def spread_over_values(
         asked_about,
         values_of,
         {named(clique): posterior for clique, posterior in measured.posteriors.items()},
-        [replace(m, clique=named(m.clique)) for m in measured.beside],
+        [replace(m, clique=named(m.clique)) for m in selection.not_held],
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
     if measured.weights is not None:
@@ -274,7 +273,7 @@ def _modelled(
     measured, tree = fitted.measured, fitted.model.tree
     names = measured.expansion.names
     outside = (m for m in measured.counted if tree.home([names.get(c, c) for c in m.clique]) is None)
-    if not measured.beside and next(outside, None) is None:
+    if not measured.selection.not_held and next(outside, None) is None:
         return fitted.model
     rows = max(round(fitted.model.total), LEAST_ROWS)
     return TableCounts(

@@ -44,7 +44,7 @@ from dpsynth.config import CompiledSpec
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.model import Denoised, Expansion, estimate, posteriors, public_counts, zeros_within
+from dpsynth.model import Denoised, Expansion, estimate, margins, posteriors, public_counts, zeros_within
 from dpsynth.model.estimation import Fit
 from dpsynth.model.junction_tree import Zeros
 from dpsynth.model.least_squares import LeastSquares
@@ -230,11 +230,6 @@ class Measured:
         return [*(m for m in self.selection.answers if m is not None), *self.counted]
 
     @property
-    def beside(self) -> list[Measurement]:
-        """The answers among ``joint`` that only the synthetic table follows, over groups."""
-        return self.selection.not_held
-
-    @property
     def fitted_to(self) -> list[Observation]:
         """Counts of several columns together that the model rests on, over groups."""
         return [*self.selection.held, *self.answers.public_joint, *self.selection.earlier]
@@ -262,11 +257,10 @@ class Measured:
     @cached_property
     def posteriors(self) -> dict[Clique, Denoised]:
         """Posteriors of the cliques that the model is fitted to, over groups."""
-        if not self.fitted_to:
-            return {}
         of_one = self.weights or self.expansion
         zeros = zeros_within(of_one.coarse, (), self.zeros, RULED_CELLS)
-        return posteriors(self.fitted_to, estimate(of_one.coarse, of_one.sums, zeros=zeros).model)
+        counts = (*of_one.sums, *margins(self.fitted_to))
+        return posteriors(self.fitted_to, estimate(of_one.coarse, counts, zeros=zeros).model)
 
 
 class Workers(Protocol):

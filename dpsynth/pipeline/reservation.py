@@ -78,11 +78,6 @@ def occasion_of(spec: Spec, now: datetime, label: str | None = None) -> Occasion
     return Occasion(part.label, part)
 
 
-def next_ticks(schedule: Schedule, after: datetime, count: int) -> list[datetime]:
-    """The first ticks after an instant, in the schedule's time zone."""
-    return list(islice(ticks(schedule, after), count))
-
-
 def latest_tick(schedule: Schedule, now: datetime) -> datetime:
     """The last tick at or before an instant, in the schedule's time zone.
 

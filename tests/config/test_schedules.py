@@ -12,7 +12,7 @@ from dpsynth.config import Schedule
 from dpsynth.config import period as schedule_module
 from dpsynth.config.period import ticks
 from dpsynth.errors import ConfigError
-from dpsynth.pipeline.reservation import latest_tick, next_ticks
+from dpsynth.pipeline.reservation import latest_tick
 from tests.examples import examples
 from tests.thinned import some, thinned
 
@@ -38,6 +38,10 @@ CRONS = [
     "0 3 * * mon",
     "45 1-3 * * *",
 ]
+
+
+def next_ticks(schedule, after, count):
+    return list(islice(ticks(schedule, after), count))
 
 
 def scheduled(cron, zone="UTC"):
