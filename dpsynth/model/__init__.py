@@ -1,7 +1,7 @@
 """The graphical-model engine: pure mathematics on noisy marginals."""
 
 from dpsynth.errors import ModelFileError
-from dpsynth.model.denoising import Denoised, denoised_answers, margins, posteriors
+from dpsynth.model.denoising import Denoised, denoised_answers, posteriors
 from dpsynth.model.estimation import Fit, FitOptions, estimate, noisy_again, refits
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree, zeros_within
@@ -46,7 +46,6 @@ __all__ = [
     "estimate",
     "junction_tree",
     "load",
-    "margins",
     "noisy_again",
     "of_rows",
     "permuted",

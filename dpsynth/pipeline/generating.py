@@ -141,12 +141,11 @@ def spread_over_values(
     counts = pooled_counts((*answers.own, *answers.combined))
     densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
     model = raked(_of_values(measured, fit.model), compiled.public_marginals)
-    names = expansion.names
 
     def named(clique: Clique) -> Clique:
-        return tuple(names.get(c, c) for c in clique)
+        return tuple(expansion.names.get(c, c) for c in clique)
 
-    values_of = {groups: column for column, groups in names.items()}
+    values_of = {groups: column for column, groups in expansion.names.items()}
     asked_about = model if measured.weights is None else expansion.model(fit.model)
     wanted = Wanted.of(
         asked_about,
@@ -159,8 +158,7 @@ def spread_over_values(
         counted = [replace(m, clique=named(m.clique)) for m in measured.counted]
         wanted = replace(wanted, counts=counts_of_rows(wanted.counts, asked_about, model), total=model.total)
         wanted = wanted.beside(Wanted.of(model, values_of, beside=counted))
-    asked = [named(m.clique) for m in measured.fitted_to]
-    joint = wanted.counts_of_values(model, asked)
+    joint = wanted.counts_of_values(model, [named(m.clique) for m in measured.fitted_to])
     layout = layout.with_density(densities).with_joint_density(joint)
     if answers.sums:
         columns = {column.name: column for column in layout.columns}
@@ -224,8 +222,7 @@ def tabulate(
     distances = {} if exam is None else exam.by_columns
     modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
     cliques = [clique for r in modelled for clique in r.cliques if not direct.covers(clique)]
-    unexamined = any(frozenset(clique) not in distances for clique in cliques)
-    replicates = _refits(fitted, rng) if unexamined else ()
+    replicates = _refits(fitted, rng) if any(frozenset(c) not in distances for c in cliques) else ()
     sources = Sources(
         fitted.layout.columns,
         direct,

@@ -44,7 +44,8 @@ from dpsynth.config import CompiledSpec
 from dpsynth.config.files.opening import unheard
 from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnboundedEngine, UnitSample, load_rows
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.model import Denoised, Expansion, estimate, margins, posteriors, public_counts, zeros_within
+from dpsynth.model import Denoised, Expansion, estimate, posteriors, public_counts, zeros_within
+from dpsynth.model.denoising import margins
 from dpsynth.model.estimation import Fit
 from dpsynth.model.junction_tree import Zeros
 from dpsynth.model.least_squares import LeastSquares
@@ -257,10 +258,16 @@ class Measured:
     @cached_property
     def posteriors(self) -> dict[Clique, Denoised]:
         """Posteriors of the cliques that the model is fitted to, over groups."""
-        of_one = self.weights or self.expansion
+        of_one, asked, found = self.weights or self.expansion, self.fitted_to, dict[Clique, Denoised]()
         zeros = zeros_within(of_one.coarse, (), self.zeros, RULED_CELLS)
-        counts = (*of_one.sums, *margins(self.fitted_to))
-        return posteriors(self.fitted_to, estimate(of_one.coarse, counts, zeros=zeros).model)
+        if self.weights is None:
+            return posteriors(asked, estimate(of_one.coarse, of_one.sums, zeros=zeros).model)
+        for clique in dict.fromkeys(m.clique for m in asked):
+            # By weights single columns are hardly asked; the answers about other cliques tell of them too.
+            counts = (*of_one.sums, *margins(m for m in asked if m.clique != clique))
+            about = estimate(of_one.coarse, counts, zeros=zeros).model
+            found |= posteriors((m for m in asked if m.clique == clique), about)
+        return found
 
 
 class Workers(Protocol):

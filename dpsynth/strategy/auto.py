@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.calibration import mean_absolute_error
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.model import Triangulation, denoised_answers, margins, posteriors
+from dpsynth.model import Triangulation, denoised_answers, posteriors
 from dpsynth.model.denoising import LEAST_CELLS as LEAST_DENOISED
 from dpsynth.plan.questions import Door
 from dpsynth.plan.spending import Shares, StrategyOutline
@@ -257,8 +257,7 @@ class Auto:
         allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside)
         selection, costs = _measured(door, problem, pairs, grown, allowance)
         prior = selection.prior * problem.start.model.total
-        known = problem.refit(margins(selection.held), problem.start).model
-        answers = denoised_answers(selection.held, posteriors(selection.held, known))
+        answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))
         fit = problem.refit(answers, problem.start, ROUGH, prior_rows=prior)
         weights = dict(zip(pairs.cliques, pairs.weights.tolist(), strict=True))
         if parities is not None and not told:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.columns.domain import Clique
-from dpsynth.model import Fit, MarkovRandomField, RakedEstimates, Wanted, margins, posteriors
+from dpsynth.model import Fit, MarkovRandomField, RakedEstimates, Wanted, posteriors
 from dpsynth.plan.questions import Door
 from dpsynth.strategy.allocation import Trade
 from dpsynth.strategy.candidates import MOST_CELLS
@@ -271,8 +271,7 @@ def _triples(problem: Problem, most_columns: int, cells: range) -> list[Clique]:
 
 
 def _estimates(problem: Problem, model: MarkovRandomField, selection: Selection) -> RakedEstimates:
-    singles = problem.refit(margins(selection.held), problem.start).model
-    inside = posteriors(selection.held, singles)
+    inside = posteriors(selection.held, problem.start.model)
     known = Wanted.of(model, {}, inside=inside, beside=selection.not_held)
     return RakedEstimates(model, known.counts)
 

@@ -1,6 +1,5 @@
 """A refined sample: near to the model's pairs and to answers beside it; groups, public columns and zeros."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,17 +7,7 @@ import pytest
 
 from dpsynth.columns.domain import Compression, Domain
 from dpsynth.columns.measurement import Measurement
-from dpsynth.model import (
-    Bounds,
-    Expansion,
-    TableCounts,
-    Wanted,
-    estimate,
-    margins,
-    posteriors,
-    refined_rows,
-    sample,
-)
+from dpsynth.model import Bounds, Expansion, TableCounts, Wanted, estimate, posteriors, refined_rows, sample
 from dpsynth.model.denoising import denoised_answers
 
 DOMAIN = Domain({"a": 6, "b": 5, "c": 4})
@@ -173,32 +162,15 @@ def test_a_model_is_fitted_to_posteriors_of_large_answers_and_to_small_ones_as_t
         Measurement(p, counts(codes, p, domain), "gaussian", SIGMA)
         for p in (("a", "b"), ("a", "c"), ("a", "b"))
     ]
-    singles = [Measurement((c,), counts(codes, (c,), domain), "gaussian", 1.0) for c in "abc"]
-    known = posteriors(asked, estimate(domain, (*singles, *margins(asked))).model)
+    model = estimate(
+        domain, [Measurement((c,), counts(codes, (c,), domain), "gaussian", 1.0) for c in "abc"]
+    ).model
+    known = posteriors(asked, model)
     assert set(known) == {("a", "b")}
     fitted = denoised_answers(asked, known)
     assert [m.clique for m in fitted] == [("a", "c"), ("a", "b")] and fitted[0] is asked[1]
     assert fitted[1].stddev < SIGMA and not isinstance(fitted[1], Measurement)
     assert fitted[1].values.sum() == pytest.approx(ROWS, rel=0.02)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_value_whose_own_count_is_lost_in_noise_keeps_the_rows_that_its_pairs_tell(seed):
-    """Planted: estimates by the counts of single columns alone, by which a pair lost the value's rows."""
-    rng = np.random.default_rng(seed)
-    codes = {"a": rng.integers(0, 20, ROWS), "b": rng.integers(0, 4, ROWS), "c": rng.integers(0, 2, ROWS)}
-    domain = Domain({"a": 20, "b": 4, "c": 2})
-    sigma = ROWS / 80
-
-    def asked(clique, sigma):
-        noise = np.rint(rng.normal(0, sigma, domain.shape(clique))).astype(np.int64)
-        return Measurement(clique, counts(codes, clique, domain) + noise, "gaussian", sigma)
-
-    alone = replace(asked(("a",), 3 * sigma), values=np.where(np.arange(20) == 7, -3 * sigma, ROWS / 20))
-    pairs = [asked(("a", "b"), sigma / 2), asked(("a", "c"), sigma)]
-    known = [alone, asked(("b",), sigma), *margins(pairs)]
-    found = posteriors(pairs, estimate(domain, known).model)
-    assert found["a", "b"].mean[7].sum() > ROWS / 40
 
 
 def test_counts_over_values_take_memory_for_their_own_cells_alone():

@@ -58,3 +58,28 @@ def test_a_pair_that_noise_hides_is_denoised_about_columns_as_rules_leave_them(z
     measured = Measured(answers, Expansion(domain, Compression({}), tuple(singles)), held, zeros=zeros)
     rows = measured.posteriors[pair.clique].mean.sum(axis=1)
     assert (rows[0] > 2 * rows[1]) == none
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_by_weights_a_value_whose_own_count_is_lost_in_noise_keeps_the_rows_that_pairs_tell(seed):
+    """Planted: estimates by the counts of single columns alone, by which pairs lost the value's rows."""
+    rng = np.random.default_rng(seed)
+    domain = Domain({"year": 20, "plan": 4, "town": 6})
+
+    def asked(clique, sigma):
+        shape = domain.shape(clique)
+        noisy = np.rint(5000 / np.prod(shape) + rng.normal(0, sigma, shape)).astype(np.int64)
+        return Measurement(clique, noisy, "gaussian", sigma)
+
+    lost = np.where(np.arange(20) == 7, -600, 250)
+    singles = (
+        Measurement(("year",), lost, "gaussian", 300.0),
+        asked(("plan",), 50.0),
+        asked(("town",), 50.0),
+    )
+    pairs = (asked(("year", "plan"), 30.0), asked(("year", "town"), 25.0))
+    held = Selection(tuple(m.clique for m in pairs), pairs)
+    map_of_weights = Expansion(domain, Compression({}), singles)
+    answers = Answers((), (), (), ReusedAnswers(domain), None)
+    measured = Measured(answers, map_of_weights, held, weights=map_of_weights)
+    assert all(known.mean[7].sum() > 80 for known in measured.posteriors.values())
