@@ -189,7 +189,7 @@ OwnAnswer = Measurement | ExactTotal
 """The types of a release's own answers."""
 
 PooledCounts = Mapping[Clique, tuple[NDArray[np.float64], float]]
-"""Counts of each column's values, and their noise's variance."""
+"""Counts of each clique, and their noise's variance."""
 
 Kind = Literal["pair", "criterion", "statistic", "triple", "link"]
 
@@ -401,11 +401,11 @@ def _agree(i: int, one: PublicMarginal, j: int, other: PublicMarginal) -> None:
         )
 
 
-def pooled_counts(singles: Iterable[Observation]) -> PooledCounts:
-    """Counts of each column's values by all noisy answers, averaged by precision."""
+def pooled_counts(answers: Iterable[Observation], *, joint: bool = False) -> PooledCounts:
+    """Counts of each column by all noisy answers, averaged by precision; of all cliques with ``joint``."""
     sums: dict[Clique, tuple[NDArray[np.float64], float]] = {}
-    for m in singles:
-        if len(m.clique) == 1 and m.variance > 0:
-            before, precision = sums.get(m.clique, (np.zeros(m.values.size), 0.0))
+    for m in answers:
+        if (joint or len(m.clique) == 1) and m.variance > 0:
+            before, precision = sums.get(m.clique, (np.zeros(m.values.shape), 0.0))
             sums[m.clique] = before + m.values / m.variance, precision + 1 / m.variance
     return {clique: (values / precision, 1 / precision) for clique, (values, precision) in sums.items()}

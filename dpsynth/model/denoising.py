@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.columns.domain import Clique
-from dpsynth.columns.measurement import DenoisedCounts, Measurement, Observation
+from dpsynth.columns.measurement import DenoisedCounts, Measurement, Observation, pooled_counts
 from dpsynth.model.factor import Array, one_thread
 from dpsynth.model.markov_random_field import MarkovRandomField
 
@@ -205,7 +205,7 @@ def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict
     plain = (a for a in answers if _plain(a) and a.values.size >= LEAST_CELLS)
     return {
         clique: denoised(mean, variance, independent(model.marginal(clique)))
-        for clique, (mean, variance) in pooled(plain).items()
+        for clique, (mean, variance) in pooled_counts(plain, joint=True).items()
     }
 
 
@@ -216,15 +216,6 @@ def margins(answers: Iterable[Observation]) -> Iterator[Observation]:
             cells = np.moveaxis(answer.values, axis, 0).reshape(answer.values.shape[axis], -1)
             deviation = answer.stddev * sqrt(cells.shape[1])
             yield DenoisedCounts((column,), cells.sum(axis=1), "gaussian", deviation)
-
-
-def pooled(answers: Iterable[Observation]) -> dict[Clique, tuple[Array, float]]:
-    """The precision-weighted mean of the answers about each clique, and its variance."""
-    sums: dict[Clique, tuple[Array, float]] = {}
-    for a in answers:
-        before, precision = sums.get(a.clique, (np.zeros(a.values.shape), 0.0))
-        sums[a.clique] = before + a.values / a.variance, precision + 1 / a.variance
-    return {clique: (values / precision, 1 / precision) for clique, (values, precision) in sums.items()}
 
 
 def denoised_answers(answers: Iterable[Observation], known: Mapping[Clique, Denoised]) -> list[Observation]:

@@ -19,8 +19,8 @@ from math import inf, pi, sqrt
 import numpy as np
 
 from dpsynth.columns.domain import Clique, Domain
-from dpsynth.columns.measurement import Observation
-from dpsynth.model.denoising import Denoised, denoised, pooled
+from dpsynth.columns.measurement import Observation, pooled_counts
+from dpsynth.model.denoising import Denoised, denoised
 from dpsynth.model.factor import Array
 from dpsynth.model.junction_tree import Zeros
 from dpsynth.model.markov_random_field import MarkovRandomField
@@ -94,7 +94,7 @@ class Wanted:
             # normal errors is pi/2 times the square of their mean.
             error = min(distance, 2 * model.total) / domain.cells(clique)
             variances[clique] = max(pi / 2 * error**2, _LEAST_VARIANCE)
-        combined = pooled(beside)
+        combined = pooled_counts(beside, joint=True)
         for clique, posterior in known.items():
             counts[clique] = posterior.target(model.marginal(clique).clip(0.0))
         for wide in (False, True):

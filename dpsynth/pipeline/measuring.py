@@ -258,10 +258,11 @@ class Measured:
     @cached_property
     def posteriors(self) -> dict[Clique, Denoised]:
         """Posteriors of the cliques that the model is fitted to, over groups."""
-        of_one, asked, found = self.weights or self.expansion, self.fitted_to, dict[Clique, Denoised]()
+        of_one, asked = self.weights or self.expansion, self.fitted_to
         zeros = zeros_within(of_one.coarse, (), self.zeros, RULED_CELLS)
         if self.weights is None:
             return posteriors(asked, estimate(of_one.coarse, of_one.sums, zeros=zeros).model)
+        found: dict[Clique, Denoised] = {}
         for clique in dict.fromkeys(m.clique for m in asked):
             # By weights single columns are hardly asked; the answers about other cliques tell of them too.
             counts = (*of_one.sums, *margins(m for m in asked if m.clique != clique))

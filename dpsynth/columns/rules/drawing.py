@@ -463,7 +463,7 @@ class Tied:
         """Values of which each sum lies in its own cell, where its parts allow."""
         found, kept, sums = dict(values), {*self.pins, *pinned}, self.checks.rules.sums
         # A sum of sums first chooses values of these, inside their own cells.
-        for turn in [*sums.values()][::-1]:
+        for turn in reversed(list(sums.values())):
             if not sums.keys().isdisjoint(references(turn.formula)):
                 found = solved_for_parts(self.checks, turn, codes, found, rng, kept)
         for turn in sums.values():

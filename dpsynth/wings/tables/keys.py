@@ -199,8 +199,9 @@ class LinkedTable(Section):
         if not self.columns:
             words = (
                 "must declare at least one column beside the key. Leave out a table of keys alone; the one "
+                "above it may have a column that says how many rows there are"
             )
-            raise refused(f"{words}above it may have a column that says how many rows there are", "columns")
+            raise refused(words, "columns")
         for name in (*(self.key or ()), *(self.parent.key if self.parent else ())):
             if getattr(self.columns.get(name), "type", "") not in ("", "identifier"):
                 words = "is a key, and keys are made anew: take it out of columns"
