@@ -344,7 +344,8 @@ def sparse(work: Path, epsilon: float) -> tuple[dict[str, object], Callable[...,
 def many_values(work: Path, epsilon: float, values: int) -> tuple[dict[str, object], Callable[..., Scores]]:
     """A category of many values: what follows from its part of the list, and from its frequent values."""
     rng, rows = np.random.default_rng(1), 100_000
-    code = rng.choice(values, rows, p=rng.permutation(1 / np.arange(1, values + 1) ** 1.1) / _zipf(values))
+    zipf = 1 / np.arange(1, values + 1) ** 1.1
+    code = rng.choice(values, rows, p=rng.permutation(zipf) / float(zipf.sum()))
     part = code * 20 // values
     likely = rng.dirichlet(np.full(6, 0.5), 20).cumsum(axis=1)
     frequent = np.argsort(-np.bincount(code, minlength=values))[:20]
@@ -384,10 +385,6 @@ def many_values(work: Path, epsilon: float, values: int) -> tuple[dict[str, obje
         return found
 
     return config, score
-
-
-def _zipf(values: int) -> float:
-    return float((1 / np.arange(1, values + 1) ** 1.1).sum())
 
 
 def flights(work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Scores]]:

@@ -87,7 +87,8 @@ def bill_of(wheel: Path, lock: str) -> str:
     )
     entries = pinned(lock)
     parts = [_component(entry) for entry in entries]
-    bill = Bom(components=parts, serial_number=uuid.uuid5(uuid.NAMESPACE_URL, _digest(content, lock)))
+    digest = hashlib.sha256(content + lock.encode()).hexdigest()
+    bill = Bom(components=parts, serial_number=uuid.uuid5(uuid.NAMESPACE_URL, digest))
     bill.metadata.component = whole
     bill.metadata.timestamp = _NO_TIME
     named = {name: [whole]}
@@ -101,10 +102,6 @@ def bill_of(wheel: Path, lock: str) -> str:
         for component in components:
             bill.register_dependency(component, needs.get(by, []))
     return JsonV1Dot6(bill).output_as_string(indent=1) + "\n"
-
-
-def _digest(content: bytes, lock: str) -> str:
-    return hashlib.sha256(content + lock.encode()).hexdigest()
 
 
 def _component(entry: Pinned) -> Component:

@@ -121,14 +121,11 @@ def spec_of(keys: Mapping[str, object], path: str | Path | None = None) -> Spec:
 def _with_delta(privacy: Mapping[str, object]) -> dict[str, object]:
     """The section with a delta, unless pure epsilon-DP is asked for, which the grammar writes without one."""
     found = dict(privacy)
-    delta = found.setdefault("delta", None if _pure_by_other_keys(privacy) else USUAL_DELTA)
+    pure = privacy.get("noise") == "laplace" or privacy.get("accountant") == "sequential"
+    delta = found.setdefault("delta", None if pure else USUAL_DELTA)
     if isinstance(delta, Number) and not isinstance(delta, bool) and delta == 0:
         found["delta"] = None
     return found
-
-
-def _pure_by_other_keys(privacy: Mapping[str, object]) -> bool:
-    return privacy.get("noise") == "laplace" or privacy.get("accountant") == "sequential"
 
 
 def _joined(found: object, short: str, section: str, key: str, value: object) -> dict[str, object]:

@@ -34,8 +34,10 @@ from dpsynth.columns.moment_formats import ISO, MomentFormat, MomentKind, Moment
 
 MAX_DEPTH = 40
 
+_WORDS = frozenset(("and", "or", "not", "in", "is", "missing", "implies", "determines", "if"))
+
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|`(?P<quoted>[^`]+)`"
+    r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|`(?P<quoted>(?:[^`]|``)+)`"
     r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,~\[\]]))"
 )
 
@@ -98,14 +100,19 @@ def references(expression: Expression) -> Iterator[str]:
 def renamed(text: str, names: Mapping[str, str]) -> str:
     """A formula with other names of its columns, which are plain words.
 
-    >>> renamed("year(seen) >= `born in`", {"seen": "visit_1_seen", "born in": "born"})
-    'year(visit_1_seen) >= born'
+    >>> renamed("year(seen) >= `born in` and in in [1]", {"seen": "seen_1", "born in": "born", "in": "come"})
+    'year(seen_1) >= born and come in [1]'
     """
+    ended = False
 
     def other(found: re.Match[str]) -> str:
-        name = found["quoted"] or found["word"]
-        called = text[found.end() :].lstrip().startswith("(")
-        if name is None or name not in names or (found["word"] and called):
+        nonlocal ended
+        word, called = found["word"], text[found.end() :].lstrip().startswith("(")
+        operator = word in ("and", "or", "not") or (word is not None and ended)
+        inside = word in ("is", "missing") or (word == "not" and ended)
+        ended = inside if operator else found["sign"] in (None, ")", "]")
+        name = word or (found["quoted"] or "").replace("``", "`")
+        if operator or (word and called) or name not in names:
             return found[0]
         # What stands before a token belongs to the match.
         return found[0][: len(found[0]) - len(found[0].lstrip())] + plain(names[name])
@@ -114,8 +121,14 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 
 
 def plain(name: str) -> str:
-    """The name of a column as it stands in a formula."""
-    return name if name.isidentifier() else f"`{name}`"
+    """The name of a column as it stands in a formula, in backticks where it is no plain word."""
+    word = re.fullmatch(r"[^\W\d]\w*", name) and name not in _WORDS
+    return name if word else f"`{name.replace('`', '``')}`"
+
+
+def unquoted(name: str) -> str:
+    """The name of a column from how it stands in a formula."""
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 class Reader:
@@ -139,6 +152,10 @@ class Reader:
     def wanted(self, what: str) -> ValueError:
         return ValueError(f"has {self._peek()[1]} where {what} should stand")
 
+    def expect(self, sign: str, wanted: str = "") -> None:
+        if not self.step(sign):
+            raise self.wanted(wanted or sign)
+
     def end(self) -> None:
         """Refuse whatever follows by a ValueError."""
         if self._spot < len(self._tokens):
@@ -152,8 +169,7 @@ class Reader:
         self._spot += 1
         if kind == "word" and self.step("("):
             token = f"{token}({self.column()})"
-            if not self.step(")"):
-                raise self.wanted(")")
+            self.expect(")")
         return token
 
     def formula(self, depth: int = 0) -> Expression:
@@ -185,25 +201,21 @@ class Reader:
             return Call(sign, (found, self._sum(depth)))
         if self.step("is"):
             negative = self.step("not")
-            if not self.step("missing"):
-                raise self.wanted("missing")
+            self.expect("missing")
             found = Call("missing", (found,))
         elif negative := self.step("not"):
-            if not self.step("in"):
-                raise self.wanted("in")
+            self.expect("in")
             found = self._listed(found, depth)
         elif self.step("in"):
             found = self._listed(found, depth)
         return Call("not", (found,)) if negative else found
 
     def _listed(self, value: Expression, depth: int) -> Expression:
-        if not self.step("["):
-            raise self.wanted("[")
+        self.expect("[")
         found: Expression = Call("==", (value, self._sum(depth)))
         while self.step(","):
             found = Call("or", (found, Call("==", (value, self._sum(depth)))))
-        if not self.step("]"):
-            raise self.wanted(", or ]")
+        self.expect("]", ", or ]")
         return found
 
     def _sum(self, depth: int) -> Expression:
@@ -220,8 +232,7 @@ class Reader:
             return Call("negative", (self.factor(depth + 1),))
         if self.step("("):
             found = self.formula(depth + 1)
-            if not self.step(")"):
-                raise self.wanted(")")
+            self.expect(")")
             return found
         kind, token = self._peek()
         self._spot += 1
@@ -240,8 +251,7 @@ class Reader:
         found = [self.formula(depth + 1)]
         while self.step(","):
             found.append(self.formula(depth + 1))
-        if not self.step(")"):
-            raise self.wanted(", or )")
+        self.expect(")", ", or )")
         return tuple(found)
 
 
@@ -254,7 +264,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
             advice = "; write == to compare" if rest.startswith("=") else ""
             raise ValueError(f"can't be read from '{rest[:20]}' on{advice}")
         kind = found.lastgroup or ""
-        yield kind, found[kind]
+        yield kind, found[kind].replace("``", "`") if kind == "quoted" else found[kind]
         spot = found.end()
 
 
@@ -386,7 +396,8 @@ def _comparable(sign: str, operands: tuple[Expression, ...], words: list[str]) -
                 raise ValueError(f"compares with '{operand.value}', which is no {other} of ISO 8601")
             return
     if words[0] != words[1]:
-        raise ValueError(f"compares a {words[0]} with a {words[1]}")
+        advice = "; a truth stands alone: member, or not member" * ("truth" in words)
+        raise ValueError(f"compares a {words[0]} with a {words[1]}{advice}")
     if words[0] in ("text", "truth") and sign not in ("==", "!="):
         raise ValueError(f"asks which {words[0]} is larger; only == and != work on them")
 

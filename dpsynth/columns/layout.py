@@ -140,7 +140,9 @@ class Layout:
         Args:
             counts: noisy counts of the codes of columns, and their standard deviation, above 0.
         """
-        parts = tuple(_dense(p, *counts[p.name]) if p.name in counts else p for p in self.parts)
+        able = [p for p in self.parts if isinstance(p, Column) and p.name in counts]
+        dense = {p.name: p.with_density(*counts[p.name]) for p in able}
+        parts = tuple(dense.get(p.name, p) for p in self.parts)
         return replace(self, parts=parts)
 
     def with_joint_density(self, counts: Mapping[tuple[str, str], NDArray[np.float64]]) -> Layout:
@@ -348,10 +350,6 @@ def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
     return pc.dictionary_encode(whole, null_encoding="encode")
-
-
-def _dense(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:
-    return part.with_density(counts, stddev) if isinstance(part, Column) else part
 
 
 class FormulaRefused(ValueError):

@@ -182,7 +182,8 @@ def ended(
 
 def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filter) -> CapChange:
     """The cap that a row puts in force, which a filter must be able to keep to."""
-    cap, approximate_share = (_amount(read(content, "cap", dict)), _rational(content["approximate_share"]))
+    given, approximate_share = read(content, "cap", dict), _rational(content["approximate_share"])
+    cap = Amount(_rational(given["epsilon"]), _rational(given["delta"]))
     if cap.delta >= 1 or approximate_share >= 1 or (not cap.delta if kind.needs_delta else approximate_share):
         raise MalformedContent("has a cap that the filter can't keep to")
     return CapChange(cap, created, reason, approximate_share)
@@ -221,10 +222,6 @@ def _cost_json(cost: Cost) -> dict[str, str | None]:
         "half_mu_squared": None if half is None else str(half),
         "approximate_delta": str(cost.approximate_delta),
     }
-
-
-def _amount(record: Mapping[str, object]) -> Amount:
-    return Amount(_rational(record["epsilon"]), _rational(record["delta"]))
 
 
 def _cost(record: object) -> Cost:

@@ -312,7 +312,8 @@ def runway_in_words(view: AccountView) -> tuple[str, ...]:
             f"ε = {digits(largest, up=False)} does."
         )
     else:
-        first = f"{_more(forecast.fits)} like the last one ({like.shown()} reserved){_dated(forecast)}."
+        more = f"{forecast.fits:,} more release{'s' if forecast.fits != 1 else ''}"
+        first = f"{more} like the last one ({like.shown()} reserved){_dated(forecast)}."
     if not forecast.disjoint:
         return (first,)
     return (
@@ -320,10 +321,6 @@ def runway_in_words(view: AccountView) -> tuple[str, ...]:
         "of them: another one like it, of a part that was not released before, adds nothing.",
         f"Of parts that were released before: {first[0].lower()}{first[1:]}",
     )
-
-
-def _more(fits: int) -> str:
-    return f"{fits:,} more release{'s' if fits != 1 else ''}"
 
 
 def _dated(forecast: Runway) -> str:

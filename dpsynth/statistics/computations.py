@@ -295,10 +295,6 @@ def counts(clique: Clique, sources: Sources, *, alone: bool = False) -> Computed
     return Computed(listed(clique), (kind, *clique), sources.members(clique), {}, figures)
 
 
-def _crosstab(asked: Crosstab, sources: Sources) -> Computed:
-    return counts(asked.columns, sources)
-
-
 def _by_group(
     asked: Grouped, measures: Sequence[Measure], sources: Sources
 ) -> tuple[GroupedCounts | MeasuredFigures, list[float], Figures]:
@@ -441,7 +437,7 @@ def _error_of(fitted: Fitted, design: Design, counted: CountedCells) -> Numbers:
 
 
 COMPUTATIONS: Mapping[type[Asked], Callable[..., Computed]] = {
-    Crosstab: _crosstab,
+    Crosstab: lambda asked, sources: counts(asked.columns, sources),
     Count: _grouped,
     Sum: _grouped,
     Mean: _mean,

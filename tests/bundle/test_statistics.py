@@ -136,8 +136,7 @@ def test_a_table_is_measured_if_the_answers_cover_its_columns_and_says_so_in_eve
 
 
 @pytest.mark.parametrize(
-    "request_",
-    [mean_of("sex"), mean_of("height"), crosstab(("age", "height")), crosstab(())],
+    "request_", [mean_of("sex"), mean_of("height"), crosstab(("age", "height")), crosstab(())]
 )
 def test_a_statistic_that_cannot_be_made_is_refused(request_):
     with pytest.raises(ConfigError):

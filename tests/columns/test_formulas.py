@@ -18,7 +18,9 @@ from dpsynth.columns.expression import (
     Reference,
     kind_of,
     parse,
+    plain,
     references,
+    renamed,
     value_of,
 )
 from tests.examples import examples
@@ -253,3 +255,11 @@ def test_a_map_looks_up_written_texts_and_what_it_lacks_is_other_or_missing():
         derived("a + 1", map=pairs).kind(KINDS)
     with pytest.raises(ValueError, match="comes to a date"):
         derived("day").kind(KINDS)
+
+
+def test_names_stand_in_backticks_where_they_are_no_plain_words():
+    for name in ("in", "and", "a`b", "`", "``a", "two words", "a·b", "1"):
+        assert parse(plain(name)) == Reference(name)
+    names = {"in`come": "a", "in": "b", "is": "c", "missing": "d", "1": "e", "or": "f"}
+    written = "not `in``come` in [in, 1] or in is not missing implies is == `or`"
+    assert renamed(written, names) == "not a in [b, 1] or b is not missing implies c == f"

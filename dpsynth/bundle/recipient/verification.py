@@ -517,7 +517,8 @@ def verified(path: str | Path, key: str | None = None, notices: str | Path | Non
     if key is not None and not is_public_key(key):
         raise BundleRefused(f"{key!r} is no public key: it must be ed25519: and 64 hexadecimal digits.")
     given = Path(path)
-    folder = next((f for f in (given / "public", given) if _is_bundle(f)), None)
+    marks = (MANIFEST, CHECKSUMS)
+    folder = next((f for f in (given / "public", given) if any((f / m).is_file() for m in marks)), None)
     if folder is None:
         raise no_bundle(given)
     found, read = _verified(folder, key), NOTICES.needed("--notices") if notices else NOTICES.filled()
@@ -549,7 +550,8 @@ def _verified(folder: Path, key: str | None) -> Verification:
         checks = (guarantee_findings, rebuilt, _views, _tables, verdict_findings)
         found = [check(bundle) for check in checks]
     except DpsynthError as error:
-        return _refuted([(_named(folder, str(error)), str(error))], signed_by)
+        named = next((name for name in public_files(folder) if name in str(error)), MANIFEST)
+        return _refuted([(named, str(error))], signed_by)
     faults += [fault for _, faults_of in found for fault in faults_of]
     proven = [
         f"{len(public_files(folder))} files are as they were when their checksums were written.",
@@ -578,10 +580,6 @@ def _views(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
 def _tables(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
     check = None if bundle.facts.tables is None else CHECKED_TABLES.needed("A bundle of linked tables")
     return ([], []) if check is None else check(bundle)
-
-
-def _is_bundle(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (MANIFEST, CHECKSUMS))
 
 
 def _refuse_other_format(folder: Path) -> None:
@@ -695,7 +693,3 @@ def _check_synthetic(bundle: OpenedBundle) -> None:
     names = [part.name for part in bundle.layout.parts]
     if len(frame) != bundle.facts.synthetic_rows or not set(names) <= set(map(str, frame.columns)):
         raise DpsynthError("The synthetic table has other rows or columns than the manifest says.")
-
-
-def _named(folder: Path, sentence: str) -> str:
-    return next((name for name in public_files(folder) if name in sentence), MANIFEST)

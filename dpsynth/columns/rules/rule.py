@@ -31,6 +31,7 @@ from dpsynth.columns.expression import (
     kind_of,
     parse,
     references,
+    unquoted,
     whole_literal,
 )
 from dpsynth.columns.layout import Layout
@@ -197,7 +198,7 @@ def connected(items: Iterable[T], columns: Callable[[T], Iterable[str]]) -> Iter
 
 _LONGEST = 1000
 
-_NAME = r"(?:`[^`]+`|[^\W\d]\w*)"
+_NAME = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
 _NAMES = rf"({_NAME}(?:\s*,\s*{_NAME})*)"
 _TIE = re.compile(rf"\s*{_NAMES}\s*(<->|\bdetermines\b)\s*{_NAMES}\s*")
 
@@ -206,7 +207,7 @@ def tie_of(text: str) -> tuple[list[str], str, list[str]] | None:
     """The columns on the left of a tie, its sign, and those on the right; None of another rule."""
     if (found := _TIE.fullmatch(text)) is None:
         return None
-    left, right = ([name.strip("`") for name in re.findall(_NAME, found[side])] for side in (1, 3))
+    left, right = ([unquoted(name) for name in re.findall(_NAME, found[side])] for side in (1, 3))
     return left, found[2], right
 
 

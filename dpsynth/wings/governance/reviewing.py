@@ -35,7 +35,6 @@ from dpsynth.pipeline.forecast import plan_of
 from dpsynth.plan.expected_errors import column_errors
 from dpsynth.plan.plan import Plan, promised
 from dpsynth.wing import Point
-from dpsynth.wings.governance.acceptance.keys import Accept
 from dpsynth.wings.governance.asking import Uses, governed_by
 from dpsynth.wings.governance.governed import Request
 from dpsynth.wings.governance.policy import Policy
@@ -210,7 +209,7 @@ def review_of_request(request: Request, spec: Spec, page: Reading) -> Review:
         ways=tuple(_ways(spec, plan, worked_out)),
         columns=_columns(worked_out.layout),
         outside=_in_sentences(disclosed_beforehand(worked_out)),
-        criteria=_criteria(spec),
+        criteria=tuple(one.words for one in getattr(spec.accept, "criteria", ())),
         exam=_exam(plan),
         policy=governed_by(page).policy,
         signed=_signed(page, request.id),
@@ -333,10 +332,6 @@ def _afterwards(spec: Spec) -> Iterator[str]:
             f"Questions of recipients may be answered: each for ε = {spec.verification.question}, all for "
             f"ε = {spec.verification.epsilon}. Each answer is a release of its own, with its own approval."
         )
-
-
-def _criteria(spec: Spec) -> tuple[str, ...]:
-    return tuple(one.words for one in spec.accept.criteria) if isinstance(spec.accept, Accept) else ()
 
 
 def _exam(plan: Plan) -> tuple[str, ...]:

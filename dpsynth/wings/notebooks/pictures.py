@@ -316,12 +316,10 @@ def _of_verdict(bundle: OpenedBundle) -> Picture:
         )
     own = {one.columns[0]: one for one in verdict.columns}
     size = min(28.0, (_WIDE - _NAMES - 28) / len(names))
-    parts = []
+    parts, letters = [], 12 if size >= 15 else 8
     for y, (name, cells) in enumerate(view.matrix.lines):
         top = y * size
-        parts.append(
-            label(_NAMES, top + size / 2 + 4, name, anchor="end", room=_NAMES - 12, size=_letters(size))
-        )
+        parts.append(label(_NAMES, top + size / 2 + 4, name, anchor="end", room=_NAMES - 12, size=letters))
         for x, cell in enumerate(cells):
             fill = shade(0.1 + 0.6 * cell.shade, _COLOURS.get(cell.colour, HEAT))
             words = "" if view.matrix.folded else cell.words
@@ -340,10 +338,6 @@ def _of_verdict(bundle: OpenedBundle) -> Picture:
         *verdict.lines[:1],
     )
     return Picture("Verdict", said, _WIDE, round(max(height, 3 * _LINE)), tuple(parts))
-
-
-def _letters(size: float) -> int:
-    return 12 if size >= 15 else 8
 
 
 def _cell(x: float, y: float, size: float, fill: str, words: str, mark: str) -> list[str]:

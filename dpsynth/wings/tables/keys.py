@@ -202,10 +202,13 @@ class LinkedTable(Section):
                 "above it may have a column that says how many rows there are"
             )
             raise refused(words, "columns")
-        for name in (*(self.key or ()), *(self.parent.key if self.parent else ())):
+        for name in self.keys:
             if getattr(self.columns.get(name), "type", "") not in ("", "identifier"):
                 words = "is a key, and keys are made anew: take it out of columns"
                 raise refused(words, "columns", name)
+        for name in (*self.keys, self.order_by or ""):
+            if name in self.derived:
+                raise refused("is also a key, or order_by: give it another name", "derived", name)
         if self.parent is None:
             for key in ("order_by", "distinct", "at_most_one"):
                 if getattr(self, key):
@@ -215,6 +218,11 @@ class LinkedTable(Section):
         elif self.unit is not None:
             raise refused("is for the table at the root: remove it", "unit")
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Its columns of keys: its own, and those of its parent's."""
+        return (*(self.key or ()), *(self.parent.key if self.parent else ()))
+
 
 def _tree(tables: Mapping[str, LinkedTable]) -> Mapping[str, LinkedTable]:
     for name, table in tables.items():
@@ -222,6 +230,8 @@ def _tree(tables: Mapping[str, LinkedTable]) -> Mapping[str, LinkedTable]:
             _TABLE.check(name)
         except PydanticCustomError as error:
             raise refused(f"as a name {(error.context or {})['words']}", name) from None
+        if any(name != other and name.lower() == other.lower() for other in tables):
+            raise refused("is another table's name but for capitals, and both name files: rename one", name)
         above = table.parent
         if above is None:
             continue
@@ -278,7 +288,7 @@ def tables_above(tables: Mapping[str, LinkedTable], name: str) -> list[str]:
     return [] if above is None else [above.table, *tables_above(tables, above.table)]
 
 
-DOTTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|([^\W\d]\w*)(\s*\.\s*)(?:`([^`]+)`|([^\W\d]\w*))")
+DOTTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|([^\W\d]\w*)(\s*\.\s*)(?:`((?:[^`]|``)+)`|([^\W\d]\w*))")
 """A text, a name in backticks, or a table's name with that of a column."""
 
 

@@ -43,7 +43,9 @@ from dpsynth.columns.expression import (
     Reference,
     kind_of,
     parse,
+    plain,
     references,
+    unquoted,
     value_of,
 )
 from dpsynth.columns.layout import Layout
@@ -59,7 +61,7 @@ from dpsynth.wings.tables.widened import presence
 
 _AGGREGATES = ("count", "any", "min", "max", "mean", "sum")
 _MEASURES = {"": ("count", "share"), ".": ("sum", "mean", "median", "quantile")}
-_PAIR = re.compile(r"([^=<>!'\"(]+)=(?!=)(.*)", re.DOTALL)
+_PAIR = re.compile(r"((?>`(?:[^`]|``)+`|[^=<>!'\"(])+)=(?!=)(.*)", re.DOTALL)
 _ADVICE = (
     "A question about tables has the form: share(households) where count(persons.age < 18) >= 2, or "
     "mean(persons.age) by households.region. Measures are count(table), share(table), sum(table.column), "
@@ -271,7 +273,7 @@ class Asked:
         if formula.column not in self.numbers:
             raise NotBeside
         below = self.numbers[formula.column]
-        number = f"`{place[self.above[below]]}{below}`"
+        number = plain(place[self.above[below]] + below)
         counted = self.word(formula) == "number"
         return parse(f"min({number}, {self.shapes[below].most})" if counted else f"{number} > 0")
 
@@ -290,9 +292,9 @@ class Asked:
             if pair is not None:
                 return self.required((pair[1].strip(), pair[2].strip()))
         else:
-            name, owner = given[0].replace("`", ""), given[0].partition(".")[0]
-            table = owner if owner in self.shapes else root
-            return self._of_root(self._equal(self.read(Reference(name), table), given[1]), table)
+            owner, dot, column = unquoted(given[0]).partition(".")
+            table, name = owner if owner in self.shapes else root, Reference(owner + dot + unquoted(column))
+            return self._of_root(self._equal(self.read(name, table), given[1]), table)
         try:
             formula = parse(undotted(given))
         except ValueError as error:
@@ -477,11 +479,11 @@ def _present(asked: Asked, place: Mapping[str, str]) -> Expression:
     number = place[asked.above[asked.table]] + asked.table
     least = place[asked.table][len(number) :].strip("_")
     rules = {stated.rule for stated in asked.bundle.facts.constraints.rules}
-    there, below = (number, least), len(asked.path(asked.table)) > 2
+    there, below = (plain(number), least), len(asked.path(asked.table)) > 2
     used = [c for f in (*asked.of, *asked.by, *asked.where) for c in references(asked.beside(f, place))]
     for column in (*used, *(place[asked.table] + c for c in asked.shapes[asked.table].columns)):
         if asked.of or presence(column, there, needed=True, below=below) in rules:
-            return parse(f"`{column}` is not missing")
+            return parse(f"{plain(column)} is not missing")
     raise NotBeside
 
 

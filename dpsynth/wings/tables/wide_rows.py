@@ -170,12 +170,11 @@ class WideTable:
         """The columns of a table that are read: declared ones, keys, its order, and more at the root."""
         table = self.tables[name]
         declared = [c for c, d in table.columns.items() if d.type not in _NOT_READ]
-        keys = [*(table.key or ()), *(table.parent.key if table.parent else ())]
         more = [table.order_by] if table.order_by else []
         if table.parent is None:
             known = {*self.names}
             more = [c for c in columns if c not in known]
-        return list(dict.fromkeys([*declared, *keys, *more]))
+        return list(dict.fromkeys([*declared, *table.keys, *more]))
 
     def _loaded(self, name: str, columns: Sequence[str]) -> _Loaded:
         table, names = self.tables[name], self.columns_of(name, columns)

@@ -27,6 +27,7 @@ from dpsynth.columns.expression import (
     Call,
     Expression,
     Reference,
+    kind_of,
     parse,
     plain,
     references,
@@ -68,7 +69,7 @@ and the third."""
 _FEW = Decimal("0.98")
 """Share of the cells of a first child row that may be missing without a warning."""
 
-_IN_BACKTICKS = re.compile(r"`([^\W\d]\w*)\.([^`]+)`")
+_IN_BACKTICKS = re.compile(r"`([^\W\d]\w*)\.((?:[^`]|``)+)`")
 
 
 @dataclass(frozen=True)
@@ -226,14 +227,26 @@ def _check_alone(tables: Mapping[str, LinkedTable], name: str) -> None:
                 f"names '{asked.table}', which is no child table of {name}{nearest(asked.table, children)}"
             )
             raise refused(words, "tables", name, "derived", column)
-        unknown = next((c for c in _named(asked.where or "") if c not in tables[asked.table].columns), None)
-        if unknown is not None:
-            words = f"names '{unknown}', which is no column of {asked.table}"
+        words = _no_condition(asked.where or "1 == 1", asked.table, tables[asked.table])
+        if words:
             raise refused(words, "tables", name, "derived", column, "where")
         if isinstance(asked, Figure):
             words = _no_figure(asked, tables[asked.table])
             if words:
                 raise refused(words, "tables", name, "derived", column, "of")
+
+
+def _no_condition(where: str, name: str, table: LinkedTable) -> str:
+    """The reason why a text is no condition on a row of a table; "" if it is one."""
+    try:
+        formula = parse(where)
+        unknown = next((c for c in references(formula) if c not in table.columns), None)
+        if unknown is not None:
+            return f"names '{unknown}', which is no column of {name}{nearest(unknown, table.columns)}"
+        word = kind_of(formula, layout_of(table.columns).kinds).word
+    except ValueError as error:
+        return str(error)
+    return "" if word == "truth" else f"comes to a {word}: write a condition, such as age < 18"
 
 
 def _no_figure(asked: Figure, table: LinkedTable) -> str:
@@ -264,7 +277,8 @@ def _check_across(rules: Rules, tables: Mapping[str, LinkedTable], name: str) ->
             raise refused(f"ties columns of two tables, {apart}", "constraints", tie.number)
     for total in rules.sums.values():
         if total.target in above:
-            words = f"computes '{total.target}', and may compute columns of {name} alone, on the left"
+            words = f"computes '{total.target}', and may compute columns of {name} alone, on the left. To "
+            words += "compare two, write <= and >="
             raise refused(words, "constraints", total.number)
         if further is not None and {*references(total.formula)} & {*above}:
             words = f"computes '{total.target}' from a row above, {apart}, or leave the column out"
@@ -344,7 +358,7 @@ def _widen(
         if there:
             wide.rules.append(presence(names[child], there, needed=True, below=below))
         for label, least in slots_of(tables[child]):
-            _widen(wide, tables, child, slot(prefix, child, label), (names[child], str(least)), named)
+            _widen(wide, tables, child, slot(prefix, child, label), (plain(names[child]), str(least)), named)
         starts = [slot(prefix, child, label) for label, _ in slots_of(tables[child])]
         for where in tables[child].at_most_one:
             met = [renamed(where, {c: start + c for c in tables[child].columns}) for start in starts]
@@ -419,7 +433,7 @@ def _rows(tables: Mapping[str, LinkedTable], row: _Row) -> Iterator[_Row]:
     names = {f"{row.table}.{c}": row.prefix + c for c in _below_named(tables, row.table)}
     for child in children_of(tables, row.table):
         for label, least in slots_of(tables[child]):
-            start, there = slot(row.prefix, child, label), (row.prefix + child, str(least))
+            start, there = slot(row.prefix, child, label), (plain(row.prefix + child), str(least))
             yield from _rows(tables, _Row(child, start, there, {**row.above, **names}))
 
 
@@ -451,7 +465,7 @@ def in_words(tables: Mapping[str, LinkedTable], rule: str) -> tuple[str, str, tu
         for column, (own, table) in of.items()
     }
     said = _IN_BACKTICKS.sub(
-        lambda m: f"{m[1]}.{plain(m[2])}" if m[1] in tables else m[0], renamed(rule, names)
+        lambda m: f"{m[1]}.{plain(m[2].replace('``', '`'))}" if m[1] in tables else m[0], renamed(rule, names)
     )
     whole = layout_of(_declared(tables, name))
     try:

@@ -10,16 +10,7 @@ import pytest
 from dpsynth.bundle.bundle import MANIFEST
 from tests.cli.here import Command
 
-PAGE_KEYS = {
-    "question",
-    "measure",
-    "by",
-    "interval",
-    "verdict",
-    "too_low",
-    "minimum_set_size",
-    "rows",
-}
+PAGE_KEYS = {"question", "measure", "by", "interval", "verdict", "too_low", "minimum_set_size", "rows"}
 
 
 @pytest.fixture

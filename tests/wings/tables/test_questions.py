@@ -326,3 +326,36 @@ def test_rows_of_a_third_table_are_counted_with_limits(tmp_path, monkeypatch):
     modes = [column for column in wide.names if column.endswith("_mode")]
     true = sum(batch[c].to_pylist().count("bus") for batch in wide.batches(modes) for c in modes)
     assert found.basis == "measured" and found.low <= true <= found.high
+
+
+def test_tables_and_columns_of_any_names_are_asked(monkeypatch, tmp_path):
+    seed_noise(monkeypatch, seed=4)
+    digit, letter = {"type": "integer", "min": 0, "max": 3}, {"type": "category", "values": ["x", "y"]}
+    tables = {
+        "or": {
+            "key": "id",
+            "columns": {"a`b": letter},
+            "derived": {"big": {"count": "not", "where": "in > 1"}},
+        },
+        "not": {
+            "parent": {"table": "or", "key": "id", "max_children": 2},
+            "columns": {"in": digit, "and": digit},
+            "constraints": ["or.`a``b` == 'x' implies `and` in [0, 1] or in > 0"],
+        },
+    }
+    rows = np.arange(900)
+    above = pd.DataFrame({"id": rows, "a`b": np.array(["x", "y"])[rows % 2]})
+    below = pd.DataFrame({"id": rows // 2, "in": rows % 4, "and": rows % 3})
+    made = dpsynth.release(
+        {"or": above, "not": below}, tables=tables, epsilon=9, dataset="or", ledger=tmp_path / "l.db"
+    )
+    bundle = dpsynth.open_bundle(made.save(tmp_path / "out"))
+    whole = bundle.join("not")
+    kept = (whole["a`b"] != "x") | (whole["and"] < 2) | (whole["in"] > 0)
+    assert kept.all() and bundle.verify().good
+    wanted = (whole["a`b"] == "x") & (whole["in"] == 1)
+    assert (
+        figure(bundle, "count(`not`) where or.`a``b` == 'x' and in in [1] and or.big >= 0")[0] == wanted.sum()
+    )
+    assert {*bundle.sample_tables(9, given="or.`a``b`=y", seed=1)["or"]["a`b"]} == {"y"}
+    assert bundle.sample_tables(9, given="not.`and` >= 3 or in > 2", seed=1)["or"].shape[0] == 9

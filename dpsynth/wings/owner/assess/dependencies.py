@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dpsynth.columns.codec import Intervals
 from dpsynth.columns.column import Column, PrefixSearch
-from dpsynth.wings.owner.assess.relations import FEWEST, SHARE, Candidate, apart, written
+from dpsynth.columns.expression import plain
+from dpsynth.wings.owner.assess.relations import FEWEST, SHARE, Candidate, apart
 from dpsynth.wings.owner.assess.row_sample import TypedRows
 
 _LEAST_CHANCE = 0.005
@@ -41,7 +42,7 @@ Mask = NDArray[np.bool_]
 
 def dependencies(rows: TypedRows) -> Iterator[Candidate]:
     """The dependencies that hold in nearly all rows of a sample."""
-    columns = [_Coded(c, rows) for c in rows.columns if "`" not in c.name and "'" not in c.name]
+    columns = [_Coded(c, rows) for c in rows.columns if "'" not in c.name]
     prefixes = list(_codes_within_codes(rows))
     known = {c.columns for c in prefixes}
     tied = [c for c in _ties(columns) if c.columns not in known]
@@ -140,7 +141,7 @@ class _Coded:
         """
         if not codes or any(code not in self.literals for code in codes):
             return None
-        name = written(self.name)
+        name = plain(self.name)
         if run and self.ordered:
             first = codes[0] != self.ordered[0]
             return (
@@ -166,7 +167,7 @@ def _ties(columns: list[_Coded]) -> Iterator[Candidate]:
             chance = _determines(left, right)
             if chance is not None:
                 both = left.values == right.values and left.single and _determines(right, left) is not None
-                rule = f"{written(left.name)} {'<->' if both else 'determines'} {written(right.name)}"
+                rule = f"{plain(left.name)} {'<->' if both else 'determines'} {plain(right.name)}"
                 yield Candidate((rule,), frozenset((left.name, right.name)), chance)
                 break
 
@@ -208,7 +209,7 @@ def _kept(left: NDArray[np.int64], right: NDArray[np.int64], values: int) -> flo
 
 def _codes_within_codes(rows: TypedRows) -> Iterator[Candidate]:
     """Columns of texts that are the first characters of another one, as a chapter is of a diagnosis."""
-    texts = [c for c in rows.columns if rows.layout.kinds[c.name].word == "text" and "`" not in c.name]
+    texts = [c for c in rows.columns if rows.layout.kinds[c.name].word == "text"]
     for short, long in permutations(texts, 2):
         a, b = rows.operand(short.name).texts, rows.operand(long.name).texts
         lengths = np.unique(pc.utf8_length(a).drop_null().to_numpy(zero_copy_only=False))
@@ -223,7 +224,7 @@ def _codes_within_codes(rows: TypedRows) -> Iterator[Candidate]:
             continue
         chance = 1.0 - (pc.mean(pc.equal(part.take(pa.array(apart(len(part)))), prefix)).as_py() or 0)
         if chance >= _LEAST_CHANCE:
-            rule = f"{written(short.name)} == first({written(long.name)}, {length})"
+            rule = f"{plain(short.name)} == first({plain(long.name)}, {length})"
             yield Candidate((rule,), frozenset((short.name, long.name)), chance)
 
 
@@ -250,7 +251,7 @@ def _of_groups(groups: list[list[_Coded]]) -> Iterator[Candidate]:
     for first, *others in groups:
         share = float(first.missing.mean())
         for other in others:
-            rule = f"({written(first.name)} is missing) == ({written(other.name)} is missing)"
+            rule = f"({plain(first.name)} is missing) == ({plain(other.name)} is missing)"
             yield Candidate((rule,), frozenset((first.name, other.name)), 2 * share * (1 - share))
 
 
@@ -264,7 +265,7 @@ def _missing_by_missing(columns: list[_Coded]) -> Iterator[Candidate]:
     for (a, b), chance in follows.items():
         between = any((a, m.name) in follows and (m.name, b) in follows for m in columns)
         if not between and chance >= _LEAST_CHANCE:
-            rule = f"{written(a)} is missing implies {written(b)} is missing"
+            rule = f"{plain(a)} is missing implies {plain(b)} is missing"
             yield Candidate((rule,), frozenset((a, b)), chance)
 
 
@@ -285,7 +286,7 @@ def _said(a: _Coded, b: _Coded, share: float) -> Iterator[Candidate]:
     np.add.at(counts, (a.codes[here], b.missing[here].astype(np.int64)), 1)
     sure = (a.counts >= FEWEST) & (counts.max(axis=1) >= _SURE * a.counts)
     sides = [[int(v) for v in np.flatnonzero(sure & (counts.argmax(axis=1) == side))] for side in (0, 1)]
-    name, pair = written(b.name), frozenset((a.name, b.name))
+    name, pair = plain(b.name), frozenset((a.name, b.name))
     if all(sides) and len(sides[0]) + len(sides[1]) == a.values and here.all():
         side = int(len(sides[1]) <= len(sides[0]))
         if condition := a.says(sides[side]):
@@ -393,4 +394,4 @@ def _of_bounds(a: _Coded, b: _Coded, counts: NDArray[np.int64]) -> Iterator[_For
                 mask = np.zeros(counts.shape, np.bool_)
                 mask[code, np.array(order)[::step][:edge]] = True
                 bound = b.literals[order[::step][edge]]
-                yield _Forbidden(mask, f"{condition} implies {written(b.name)} {sign} {bound}", tuned=True)
+                yield _Forbidden(mask, f"{condition} implies {plain(b.name)} {sign} {bound}", tuned=True)

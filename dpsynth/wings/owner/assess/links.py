@@ -64,7 +64,8 @@ def _named(drafts: Mapping[str, Draft]) -> Iterator[Reference]:
     """References by names of columns; where these don't tell which table is above, it is the first."""
     names = {table: [sketch.name for sketch in draft.columns] for table, draft in drafts.items()}
     for table, above in permutations(drafts, 2):
-        shared = [(c, k) for k in names[above] for c in names[table] if resembles(c, k, above)]
+        pairs = [(c, k) for k in names[above] for c in ([k] if k in names[table] else names[table])]
+        shared = [(c, k) for c, k in pairs if resembles(c, k, above)]
         told = [(c, k) for c, k in shared if named_whose(k) in _KEYS]
         told = told or [(c, k) for c, k in shared if len(shared) == 1 or k == names[above][0]]
         own = [sum(_names_like(c)[0].startswith(_names_like(t)) for c, _ in told) for t in (above, table)]

@@ -11,7 +11,6 @@ in nearly all rows of the table.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.columns.expression import Call, Reference, microseconds, value_of
+from dpsynth.columns.expression import Call, Reference, microseconds, plain, value_of
 from dpsynth.wings.owner.assess.row_sample import Numbers, TypedRows, as_numbers
 
 SHARE = 0.995
@@ -30,8 +29,6 @@ SHARE = 0.995
 
 FEWEST = 100
 """Fewest rows in which a rule must show."""
-
-_WORDS = frozenset(("and", "or", "not", "in", "is", "missing", "implies", "determines", "if"))
 
 _PARTS = {
     "date": ("year", "month", "day", "weekday"),
@@ -136,21 +133,12 @@ class Term:
         return 1.001 * 10.0**-self.declared if self.declared else 1e-6
 
 
-def written(name: str) -> str:
-    """A column's name in a rule, in backticks where it isn't a plain word.
-
-    >>> written("age"), written("hours-per-week"), written("in")
-    ('age', '`hours-per-week`', '`in`')
-    """
-    return name if re.fullmatch(r"[^\W\d]\w*", name) and name not in _WORDS else f"`{name}`"
-
-
 def terms(rows: TypedRows) -> tuple[Term, ...]:
     """The columns of numbers, then parts of dates and times, then the time between two of them."""
-    kinds = {c.name: rows.layout.kinds[c.name].word for c in rows.columns if "`" not in c.name}
+    kinds = {c.name: rows.layout.kinds[c.name].word for c in rows.columns}
     found = [
         Term(
-            written(name),
+            plain(name),
             frozenset((name,)),
             as_numbers(rows.operand(name).values),
             column=True,
@@ -172,7 +160,7 @@ def terms(rows: TypedRows) -> tuple[Term, ...]:
 def _made(rows: TypedRows, formula: Call) -> Term:
     names = tuple(part.column for part in formula.operands if isinstance(part, Reference))
     operands = {name: rows.operand(name) for name in names}
-    text = f"{formula.operation}({', '.join(map(written, names))})"
+    text = f"{formula.operation}({', '.join(map(plain, names))})"
     numbers = as_numbers(value_of(formula, operands, rows.rows))
     # Hours are cut off, so that no hour may be some minutes too early.
     whole = len(names) == 2 and rows.layout.kinds[names[0]].word == "date"
@@ -644,7 +632,7 @@ def _orders(rows: TypedRows, columns: Sequence[Term]) -> Iterator[Candidate]:
     groups: dict[str, dict[str, Numbers]] = {"number": {_name(t): t.numbers for t in columns}}
     for column in rows.columns:
         kind = rows.layout.kinds[column.name].word
-        if kind in ("date", "datetime", "time") and "`" not in column.name:
+        if kind in ("date", "datetime", "time"):
             groups.setdefault(kind, {})[column.name] = _moments(rows, column.name)
     shuffled = apart(rows.rows)
     for word, group in groups.items():
@@ -664,7 +652,7 @@ def _orders(rows: TypedRows, columns: Sequence[Term]) -> Iterator[Candidate]:
                     below[low, high] = chance
         for (low, high), chance in below.items():
             if not any((low, m) in below and (m, high) in below for m in group):
-                rule = f"{written(low)} <= {written(high)}"
+                rule = f"{plain(low)} <= {plain(high)}"
                 yield Candidate((rule,), frozenset((low, high)), chance, (low, high))
 
 

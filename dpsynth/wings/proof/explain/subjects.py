@@ -139,8 +139,8 @@ def _numbers(name: str, arguments: str) -> dict[str, Fraction]:
             numbers[key] = _fraction(value)
         except (ValueError, ZeroDivisionError, OverflowError):
             raise ConfigError(f"{key} of {name} is no number that can be used: {value}.") from None
-        if not _allowed(key, numbers[key]):
-            raise ConfigError(f"{key} of {name} must be {_RANGES[key][0] if key in _RANGES else _ANY}.")
+        if key in _RANGES and not _RANGES[key][1](numbers[key]):
+            raise ConfigError(f"{key} of {name} must be {_RANGES[key][0]}.")
     return numbers
 
 
@@ -151,7 +151,6 @@ def _fraction(text: str) -> Fraction:
     return Fraction(above) / (Fraction(below) if below else 1)
 
 
-_ANY = "a number between 1e-9 and 1,000,000"
 _RANGES: dict[str, tuple[str, Callable[[Fraction], bool]]] = {
     "delta": ("above 0 and below 1", lambda x: 0 < x < 1),
     "gamma": ("above 0 and below 1/2", lambda x: 0 < x < Fraction(1, 2)),
@@ -163,10 +162,6 @@ _RANGES: dict[str, tuple[str, Callable[[Fraction], bool]]] = {
     "sigma": ("between 0.1 and 100,000", lambda x: Fraction(1, 10) <= x <= 10**5),
     "scale": ("between 0.01 and 1,000,000", lambda x: Fraction(1, 100) <= x <= _LARGEST),
 }
-
-
-def _allowed(key: str, value: Fraction) -> bool:
-    return key not in _RANGES or _RANGES[key][1](value)
 
 
 def _shown(value: Fraction) -> str:

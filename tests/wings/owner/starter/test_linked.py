@@ -117,11 +117,7 @@ def test_persons_and_households_by_a_name_they_share(dpsynth, tmp_path, look):
     dpsynth("init", "homes.csv", "members.csv", *["--look"] * look)
     tables = started(tmp_path, "homes.yaml")["tables"]
     assert tables["homes"]["key"] == "hh"
-    assert tables["members"]["parent"] == {
-        "table": "homes",
-        "key": "hh",
-        "max_children": 4 if look else None,
-    }
+    assert tables["members"]["parent"] == {"table": "homes", "key": "hh", "max_children": 4 if look else None}
     assert list(tables["members"]["columns"]) == ["age"]
 
 
@@ -142,6 +138,10 @@ def test_two_columns_that_tell_rows_together_are_a_key(dpsynth, tmp_path):
     assert tables["households"]["unit"] == "household"
     assert tables["persons"]["key"] == ["house", "number"]
     assert tables["trips"]["parent"]["key"] == ["house", "number"]
+    persons.to_csv(tmp_path / "mode.csv", index=False)
+    dpsynth("init", "mode.csv", "trips.csv")
+    parent = started(tmp_path, "mode.yaml")["tables"]["trips"]["parent"]
+    assert (parent["table"], parent["key"]) == ("mode", "number")
 
 
 def test_values_of_one_household_are_not_listed(dpsynth, tmp_path):
