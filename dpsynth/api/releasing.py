@@ -231,7 +231,8 @@ def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable
             release = run(spec, request, table=table, tell=say)
     except Paused as paused:
         raise _paused(paused, spec.ledger, request) from None
-    return _in_python(release, _library_of(table))
+    library: Library = next((k for k in get_args(Library) if table and table.library == k), "pandas")
+    return _in_python(release, library)
 
 
 def _in_python(release: Release, library: Library) -> Release:
@@ -241,10 +242,6 @@ def _in_python(release: Release, library: Library) -> Release:
         audiences={name: _in_python(one, library) for name, one in release.audiences.items()},
         library=library,
     )
-
-
-def _library_of(table: MemoryTable | None) -> Library:
-    return next((known for known in get_args(Library) if table and table.library == known), "pandas")
 
 
 @contextmanager

@@ -176,7 +176,7 @@ class Reader:
         """The formula that follows; ValueError if there is none."""
         if depth > MAX_DEPTH:
             raise ValueError("is nested too deeply")
-        found = self._choice(depth)
+        found = self._joined(self._conjunction, depth, "or")
         return Call("implies", (found, self.formula(depth + 1))) if self.step("implies") else found
 
     def _joined(self, operand: Callable[[int], Expression], depth: int, *signs: str) -> Expression:
@@ -184,9 +184,6 @@ class Reader:
         while sign := self.step(*signs):
             found = Call(sign, (found, operand(depth)))
         return found
-
-    def _choice(self, depth: int) -> Expression:
-        return self._joined(self._conjunction, depth, "or")
 
     def _conjunction(self, depth: int) -> Expression:
         return self._joined(self._negation, depth, "and")

@@ -83,11 +83,11 @@ class CountQuestions(PrivacyFilter):
         Cost: for each clique, that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
         Some cliques at a time are charged together. A question lost to an interruption stays paid for. It is
-        asked again, after those charged with it, from the rest: of the release's budget while it lasts, then
-        of the allowance of the cliques still to come.
+        asked again, after those charged with it, from the rest: from half of that of the release's budget,
+        so that later questions can be asked, then from the allowance of the cliques still to come.
         """
         answers: list[Measurement | None] = [None] * len(cliques)
-        unspent, parts = allowance, list(weights or [Fraction(1)] * len(cliques))
+        unspent, own, parts = allowance, allowance, list(weights or [Fraction(1)] * len(cliques))
         whole = later = sum(parts, Fraction(0))
         for first in range(0, len(cliques), TOGETHER):
             still = list(range(len(cliques))[first : first + TOGETHER])
@@ -97,14 +97,15 @@ class CountQuestions(PrivacyFilter):
                     self._counts.prepare(cliques[i] for i in still)
             while still:
                 asked: dict[int, GaussianEvent | LaplaceEvent] = {}
-                left, budget, open_ = unspent, self.remaining, later + sum(parts[i] for i in still)
+                budget, open_ = self.remaining, later + sum(parts[i] for i in still)
+                left = min(unspent, own + max(budget - own, Fraction(0)) / 2)
                 for i in still:
                     price = min(left, budget) * parts[i] / open_
                     open_ -= parts[i]
                     if price > allowance * parts[i] / whole / WORTHLESS:
                         asked[i] = self._calibration.counts(price).event
                         cost = self._terms.measure.cost(asked[i])
-                        left, budget = left - cost, budget - cost
+                        left, budget, own = left - cost, budget - cost, max(own - cost, Fraction(0))
                 self._charge([(_question(cliques[i]), event) for i, event in asked.items()])
                 for i, event in asked.items():
                     answers[i] = self._marginal(cliques[i], event)

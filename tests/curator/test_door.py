@@ -166,6 +166,14 @@ def test_a_lost_answer_is_paid_from_the_release_before_it_shrinks_the_others():
     assert each == pytest.approx([0.5, 0.5, 0.5])
 
 
+def test_answers_lost_together_leave_half_of_the_rest_to_later_questions():
+    journal = Losing([True, True])
+    curator, measure = opened(journal, Fraction(3, 2))
+    curator.marginals(PAIRS[:2], Fraction(1))
+    each = [float(measure.cost(e.event)) for e in journal.entries]
+    assert each == pytest.approx([0.5, 0.5, 0.125, 0.125])
+
+
 def test_what_is_kept_for_later_questions_is_not_spent_and_all_else_may_be():
     journal = Losing()
     whole, _ = opened(journal, 1, kind=PURE)

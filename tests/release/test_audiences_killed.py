@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.bundle.recipient.verification import verified
+from dpsynth.curator.marginals import TOGETHER
 from dpsynth.pipeline.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
@@ -71,7 +72,7 @@ def killed_at(keeper: Keeper, makers: MakePlace, stop: Stop) -> int:
     assert not list(folder.parent.glob(f".{folder.name}*")), stop
     journal = evidence.records(folder / "private" / "journal.jsonl")
     lost = sum(record["kind"] == "lost" for record in journal)
-    assert lost <= 1 and (not begun or (folder.name == begun[-1] and before[begun[-1]]))
+    assert lost <= TOGETHER and (not begun or (folder.name == begun[-1] and before[begun[-1]]))
     assert len(watch.begun) == 1, "one charge"
     (entry,) = place.balance.releases  # type: ignore[union-attr]
     assert entry.state == "closed" and entry.cost.amount.epsilon <= EPSILON

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from dpsynth.curator.marginals import TOGETHER
 from tests.release import evidence
 from tests.release.canaries import found_in, left_behind, table
 from tests.release.killed import Watch
@@ -130,7 +131,7 @@ def test_a_release_by_dask_that_broke_off_is_finished_by_one_resumption(
     folder = Path("outputs", "people", release_id)
     found = evidence.records(place.folder / folder / "private" / "journal.jsonl")
     lost = [r for r in found if r["kind"] == "lost"]
-    assert len(lost) <= 1
+    assert len(lost) <= TOGETHER
     answered = [r for r in found if r["kind"] == "answer"]
     assert len(evidence.charges(found)) == len(answered) + len(lost)
     evidence.assert_whole(place.folder / folder)

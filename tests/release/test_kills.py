@@ -140,6 +140,15 @@ def test_a_question_lost_to_a_kill_stays_charged_and_is_asked_again_for_more(
         assert [r["kind"] for r in found if r.get("seq") == second] == ["charge", "answer"]
 
 
+def test_columns_that_are_all_lost_leave_enough_for_the_sums(keeper: Keeper, small: Place) -> None:
+    """Without marginals of several columns little of the budget comes later."""
+    small.configure(**FEW_COLUMNS, structure={"method": "independent"})
+    watch = Watch(small)
+    assert keeper.run(small, stop=("end sync charge", 2)).code == DIED
+    finished(keeper, small, watch, deaths=1)
+    assert sorted(watch.charges.values()) == [1, 1, 1, 2, 2, 2]
+
+
 @pytest.mark.parametrize(
     "stop", [("end draw", 10), pytest.param(("end sync charge", 7), marks=pytest.mark.slow)]
 )
