@@ -284,7 +284,8 @@ def test_the_owner_is_told_what_of_the_tables_is_left_out(tmp_path):
     assert told["tables.households", 1].startswith("1 row of 304 of households with the key of one before")
     assert any(about == "tables.persons.parent.max_children" and cells >= beyond for about, cells in told)
     assert any("without the key of a row of households" in words for words in told.values())
-    assert any("whose row of households isn't there" in words for words in told.values())
+    (lost,) = (f for f in found.findings if "whose row of households isn't there" in f.what)
+    assert lost.remedy == "see to the table, and how both write the key"
 
 
 def test_a_release_is_compared_with_the_private_tables_of_its_configuration(tmp_path):

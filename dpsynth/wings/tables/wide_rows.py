@@ -429,7 +429,7 @@ def _unused(table: WideTable) -> Findings:
         for rows, what in ((found.nameless, without), (found.others, other)):
             if rows:
                 words = f"{_rows(rows)} of {found.rows:,} of {name} {what}, left out"
-                yield key, rows, words, "see to the table", ""
+                yield key, rows, words, "see to the table" + ", and how both write the key" * bool(above), ""
         if above is not None and found.beyond:
             words = (
                 f"{_rows(found.beyond)} of {found.rows:,} of {name} beyond max_children, left out: "
