@@ -4,17 +4,20 @@ The clock is a test's own; Prefect's server, scheduler and runner are the real o
 """
 
 import asyncio
+import io
 import json
 import os
 import signal
 import stat
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 
@@ -32,6 +35,12 @@ from tests.release.place import HEADER, Place
 from tests.release.served import Api, Json, Served, until
 
 needs_clock = pytest.mark.skipif(bool(clock.reason_without()), reason=clock.reason_without() or "")
+
+
+def whole(test: Callable[..., None]) -> Callable[..., None]:
+    """A test of a year of schedules, with Prefect's server, which takes a minute."""
+    return pytest.mark.slow(needs_clock(test))
+
 
 MONTHLY: dict[str, Any] = {
     "privacy": {"epsilon": 1.0, "delta": 1e-6, "accountant": "gdp"},
@@ -96,13 +105,9 @@ class Year:
     still_up: bool
 
 
-WHOLE = pytest.param("whole", marks=pytest.mark.slow)
-
-
-@pytest.fixture(scope="module", params=["short", WHOLE])
-def year(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
-    """January's release; in a whole year a second run, missed ticks and a cap that is reached too."""
-    whole = request.param == "whole"
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
+    """January's release, a second run, missed ticks and a cap that is reached."""
     home = tmp_path_factory.mktemp("served")
     (home / "work").mkdir()
     place = Place(home / "work", home)
@@ -113,7 +118,6 @@ def year(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     ours.set(datetime(2031, 1, 20, 12, tzinfo=UTC))
     served = Served(place, ours)
     runs, balances, events = {}, {}, {}
-    missed: list[Json] = []
 
     def note(step: str, since: datetime) -> None:
         balances[step] = account(place)
@@ -123,17 +127,16 @@ def year(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         start = ours.now
         (runs["tick"],) = served.jump(datetime(2031, 2, 1, 2, 0, 1, tzinfo=UTC))
         note("tick", start)
-        if whole:
-            start = ours.now
-            runs["again"] = served.api.ended(served.api.start("people"))
-            note("again", start)
-            start = ours.now
-            missed = served.jump(datetime(2031, 5, 12, 9, tzinfo=UTC))
-            note("missed", start)
-            start = ours.now
-            # Three o'clock in Paris, in summer.
-            (runs["refused"],) = served.jump(datetime(2031, 6, 1, 1, 0, 1, tzinfo=UTC))
-            note("refused", start)
+        start = ours.now
+        runs["again"] = served.api.ended(served.api.start("people"))
+        note("again", start)
+        start = ours.now
+        missed = served.jump(datetime(2031, 5, 12, 9, tzinfo=UTC))
+        note("missed", start)
+        start = ours.now
+        # Three o'clock in Paris, in summer.
+        (runs["refused"],) = served.jump(datetime(2031, 6, 1, 1, 0, 1, tzinfo=UTC))
+        note("refused", start)
         with pytest.raises(HTTPError) as refused:
             Api(served.port, "dpsynth:").runs()
         code = served.stop()
@@ -143,7 +146,7 @@ def year(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             served.kill()
 
 
-@needs_clock
+@whole
 def test_a_tick_releases_the_month_that_has_ended(year: Year) -> None:
     assert year.runs["tick"]["state"]["type"] == "COMPLETED"
     (entry,) = year.balances["tick"].releases
@@ -151,16 +154,14 @@ def test_a_tick_releases_the_month_that_has_ended(year: Year) -> None:
     assert released(year.place)["2031-01"].name == entry.release_id
 
 
-@needs_clock
-@pytest.mark.parametrize("year", [WHOLE], indirect=True)
+@whole
 def test_a_second_run_of_a_month_shows_the_first_bundle_and_charges_nothing(year: Year) -> None:
     assert year.runs["again"]["state"]["type"] == "COMPLETED"
     assert year.balances["again"] == year.balances["tick"]
     assert year.events["tick"]["payload"] == year.events["again"]["payload"]
 
 
-@needs_clock
-@pytest.mark.parametrize("year", [WHOLE], indirect=True)
+@whole
 def test_three_missed_runs_spend_once(year: Year) -> None:
     """Prefect #15886: without care each of them would be a spend."""
     assert len(year.missed) == 3
@@ -169,8 +170,7 @@ def test_three_missed_runs_spend_once(year: Year) -> None:
     assert [r.occasion for r in year.balances["missed"].releases] == ["2031-01", "2031-04"]
 
 
-@needs_clock
-@pytest.mark.parametrize("year", [WHOLE], indirect=True)
+@whole
 def test_a_refusal_is_a_failed_run_that_says_what_is_left(year: Year) -> None:
     state = year.runs["refused"]["state"]
     assert (state["type"], state["name"]) == ("FAILED", "Refused")
@@ -201,17 +201,16 @@ def test_a_refusal_is_told_to_prefect_by_its_name_its_words_and_its_exit_code(
     assert facts["payload"]["exit_code"] == 3 and facts["payload"]["message"] in state.message
 
 
-@needs_clock
+@whole
 def test_a_completed_release_is_an_event_with_its_id(year: Year) -> None:
-    steps = ("tick", "missed") if year.missed else ("tick",)
-    for step, entry in zip(steps, year.balances[steps[-1]].releases, strict=True):
+    for step, entry in zip(("tick", "missed"), year.balances["missed"].releases, strict=True):
         event = year.events[step]
         assert event["event"] == "dpsynth.release.completed" and event["payload"]["exit_code"] == 0
         assert event["payload"]["release_id"] == entry.release_id
         assert event["payload"]["bundle"].endswith(entry.release_id)
 
 
-@needs_clock
+@whole
 def test_a_schedule_keeps_no_cell_of_the_table(year: Year) -> None:
     """Hazard 33: Prefect's database, its log, the events, the bundles, what serve wrote."""
     files = canaries.left_behind(year.place.home)
@@ -220,7 +219,7 @@ def test_a_schedule_keeps_no_cell_of_the_table(year: Year) -> None:
     assert canaries.found_in(files) == {}
 
 
-@needs_clock
+@whole
 def test_its_server_wants_a_password_and_its_files_are_their_owners(year: Year) -> None:
     """Else who works on the same machine could start releases, or a page in its browser could."""
     assert year.stranger == 401
@@ -229,9 +228,44 @@ def test_its_server_wants_a_password_and_its_files_are_their_owners(year: Year) 
     assert "test:secret" not in "".join(log.read_text() for log in year.place.home.glob("serve-*.log"))
 
 
-@needs_clock
+@whole
 def test_it_stops_when_asked_and_its_server_with_it(year: Year) -> None:
     assert year.code == 0 and not year.still_up
+
+
+def test_a_deployment_runs_at_the_times_of_its_config_and_one_run_at_a_time(place: Place) -> None:
+    """As above, without a server."""
+    from flows.schedule import _deployment
+    from flows.served import checked
+
+    furnish(place)
+    made = _deployment(checked([place.folder / "config.yaml"])[0], place.folder / "outputs")
+    ((tick,), limit) = made.schedules or (), made.concurrency_options
+    assert tick.schedule.model_dump(include={"cron", "timezone"}) == MONTHLY["schedule"]
+    assert made.concurrency_limit == 1 and limit and limit.collision_strategy.value == "CANCEL_NEW"
+    # A run has no period of its own: it follows from the clock.
+    assert made.parameters.keys() == {"config", "out"} and made.entrypoint == "flows.release.release"
+
+
+def test_files_of_its_server_are_their_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, without Prefect's own."""
+    import uvicorn
+
+    from flows import server
+
+    made = tmp_path / "prefect.db"
+    api = SimpleNamespace(create_app=lambda **_: None)
+    monkeypatch.setitem(sys.modules, "prefect.server.api.server", api)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _: made.touch())
+    monkeypatch.setattr(server.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(server.sys, "argv", ["server", "4321"])
+    monkeypatch.setattr(server.sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    before = os.umask(0o022)
+    try:
+        server.main()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(made.stat().st_mode) == 0o600
 
 
 @pytest.fixture
