@@ -143,11 +143,11 @@ def test_a_column_of_twice_the_weight_counts_twice_in_each_of_its_marginals():
 
 
 def test_weights_that_span_twelve_decades_lose_no_digit():
-    columns = tuple(f"c{i}" for i in range(26))
+    columns = tuple(f"c{i}" for i in range(15))
     spread = tuple((c, Decimal(10) ** (i % 13 - 6)) for i, c in enumerate(columns))
     workload = Workload(columns, ways=4, weights=spread)
     expected = brute_force(workload, 4)
-    for clique in [("c12",), ("c0", "c13"), ("c12", "c25"), ("c0", "c12", "c13"), ("c6", "c7", "c8", "c9")]:
+    for clique in [("c12",), ("c0", "c13"), ("c12", "c13"), ("c0", "c12", "c13"), ("c6", "c7", "c8", "c9")]:
         assert workload.weight(clique) == pytest.approx(expected(clique), rel=1e-13)
 
 

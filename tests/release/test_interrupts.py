@@ -53,7 +53,7 @@ def test_an_interrupted_release_says_how_to_finish_it(
     keeper: Keeper, makers: MakePlace, by: signal.Signals
 ) -> None:
     """Exit code 5, one line, and the id to resume; while reserving, and at a few places more."""
-    interrupted(keeper, makers, by, every=90, reserving=14)
+    interrupted(keeper, makers, by, every=90, reserving=28)
 
 
 @pytest.mark.slow

@@ -318,7 +318,7 @@ def test_the_command_line_answers(linked: Path, dpsynth: Command) -> None:
 
 def test_rows_of_a_third_table_are_counted_with_limits(tmp_path, monkeypatch):
     seed_noise(monkeypatch, 5)
-    given, wide = frames(1_500), wide_of(frames(1_500), TABLES)
+    given, wide = frames(500), wide_of(frames(500), TABLES)
     released = dpsynth.release(
         given, tables=TABLES, epsilon=9, dataset="homes", ledger=tmp_path / "l.db", outputs=tmp_path / "out"
     )

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import cache
 from itertools import product
 from math import floor, log10
 from typing import TypeVar
@@ -231,30 +232,49 @@ _SAMPLE = 50
 """Cells that a format has to read before all of them are tried."""
 
 
+def _shape(text: str) -> str:
+    """A text with one sign for each word, and one for each number."""
+    return re.sub("[0-9]+", "0", re.sub("[A-Za-z]+", "a", text))
+
+
+@cache
+def _formats() -> Mapping[str, Sequence[MomentFormat]]:
+    """All formats, by the shape of their texts."""
+    found: dict[str, list[MomentFormat]] = {}
+    for kind, pattern in _FORMATS:
+        text = re.sub("%-?([A-Za-z])", lambda code: "a" if code[1] in "bBp" else "0", pattern)
+        found.setdefault(_shape(text), []).append(MomentFormat(kind, pattern))
+    return found
+
+
 def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     """The common format of all texts; no format if two fit that order day and month differently."""
     # A fraction of a second is cut off.
     texts = [re.sub(r"(:[0-9]{2})\.[0-9]+(?=Z|\+00:00|$)", r"\1", text) for text in spelt]
     if not all(any(c.isdigit() for c in text) for text in texts[:_SAMPLE]):
         return None
-    few, all_ = pa.array(texts[:_SAMPLE], pa.string()), pa.array(texts, pa.string())
+    few, all_, different = (
+        pa.array(texts[:_SAMPLE], pa.string()),
+        pa.array(texts, pa.string()),
+        len(set(texts)),
+    )
     able = [
-        (kind, pattern)
-        for kind, pattern in _FORMATS
-        if (len(set(texts)) >= _FEWEST_ZEROS or ":00" not in pattern.replace("+00:00", ""))
-        and MomentFormat(kind, pattern).fits(few)
-        and MomentFormat(kind, pattern).fits(all_)
+        form
+        for form in _formats().get(_shape(texts[0]), ())
+        if (different >= _FEWEST_ZEROS or ":00" not in form.pattern.replace("+00:00", ""))
+        and form.fits(few)
+        and form.fits(all_)
     ]
     if not able:
         return None
-    kind, pattern = able[0]
-    form = MomentFormat(kind, pattern)
-    step = _step(form.read(all_), len(set(texts))) if kind != "date" and "%M" in pattern else {}
+    form, *others = able
+    kind, pattern = form.kind, form.pattern
+    step = _step(form.read(all_), different) if kind != "date" and "%M" in pattern else {}
     if kind == "time":
         return {"type": "time"} | _format(kind, pattern) | step
     years = _years(form, all_)
     unsure = "%y" in pattern and int(max(years)) - int(min(years)) > _ONE_CENTURY
-    if unsure or any(_order(other) != _order(pattern) for _, other in able[1:]):
+    if unsure or any(_order(other.pattern) != _order(pattern) for other in others):
         return {"type": kind, "min": None, "max": None, "format": None}
     parts: Guess = {"parts": ["hour", "weekday"]} if kind == "datetime" else {}
     ends = _whole_years(years, spelt, reach)
