@@ -53,7 +53,7 @@ def canonical_id(cell: str | None) -> str:
     {'7'}
     """
     plain = cell or ""
-    if not plain.isalnum() or not plain.isascii():
+    if not (plain.isascii() and plain.isprintable()):
         plain = "".join(map(_seen, unicodedata.normalize("NFKC", plain)))
         # Through capitals, as some letters share only their capital.
         plain = unicodedata.normalize("NFKC", plain.upper().casefold())
