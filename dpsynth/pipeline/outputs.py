@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Protocol, get_args
@@ -171,9 +172,8 @@ def _budget(plan: Plan) -> dict[str, object]:
 
 
 def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    if plan.first.bound_price:
-        found[str(plan.neighbours.person)] = ("max_rows",)
+    bound = {str(plan.neighbours.person): ("max_rows",)} if plan.first.bound_price else {}
+    found: dict[str, tuple[str, ...]] = {**bound}
     for search in plan.first.searches:
         found[search.column] = (*found.get(search.column, ()), search.find)
     return found
@@ -184,6 +184,7 @@ def software() -> dict[str, str]:
     return {p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -22,6 +22,7 @@ from dpsynth.columns.domain import Compression, beside_first, first_rows, row_be
 from dpsynth.curator import Curator, Terms, load_rows, loaded_rows
 from dpsynth.curator.units import rows_before, windows_kept
 from tests.guarantee.small_tables import Notes, drawn_upon
+from tests.thinned import thinned
 
 KEY = b"k" * 32
 PRICE = Fraction(1, 10)
@@ -88,9 +89,7 @@ def farthest(monkeypatch, near, terms, weighted, asked=PAIR, load=once_loaded, p
     return worst
 
 
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("near", "terms"), [(n, t) for n in NEAR for t in TERMS])
+@pytest.mark.parametrize(("near", "terms", "weighted", "asked"), thinned(NEAR, TERMS, [False, True], ASKED))
 def test_no_neighbour_moves_rows_and_those_before_further_than_declared_and_some_move_them_so_far(
     monkeypatch, near, terms, weighted, asked
 ):
@@ -99,8 +98,7 @@ def test_no_neighbour_moves_rows_and_those_before_further_than_declared_and_some
     assert least <= farthest(monkeypatch, near, terms, weighted, asked) <= 1
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("near", "terms"), [(n, t) for n in LONG for t in TERMS])
+@pytest.mark.parametrize(("near", "terms", "weighted"), thinned(LONG, TERMS, [False, True]))
 def test_no_neighbour_moves_rows_beside_first_ones_further_than_declared_and_some_move_them_so_far(
     monkeypatch, near, terms, weighted
 ):

@@ -105,11 +105,7 @@ def farthest(monkeypatch, near, terms, verb, by="weights") -> float:
     return worst
 
 
-ALL = [(n, t, v) for n in NEAR for t in TERMS for v in ASKED]
-
-
-@pytest.mark.parametrize("bound", [2, 3])
-@pytest.mark.parametrize(("near", "terms"), [(n, t) for n in NEAR for t in TERMS])
+@pytest.mark.parametrize(("near", "terms", "bound"), thinned(NEAR, TERMS, [2, 3]))
 def test_no_neighbour_moves_a_count_by_surplus_further_than_declared_and_some_move_it_so_far(
     monkeypatch, near, terms, bound
 ):
@@ -117,7 +113,7 @@ def test_no_neighbour_moves_a_count_by_surplus_further_than_declared_and_some_mo
     assert farthest(monkeypatch, near, terms, "marginals", "surplus") == 1
 
 
-@pytest.mark.parametrize(("near", "terms", "verb"), ALL)
+@pytest.mark.parametrize(("near", "terms", "verb"), thinned(NEAR, TERMS, list(ASKED)))
 def test_no_neighbour_moves_an_answer_by_weights_further_than_declared_and_some_move_it_so_far(
     monkeypatch, near, terms, verb
 ):

@@ -167,6 +167,7 @@ def killed_at(ledger: Ledger, place: str, change: Callable[[Ledger], object]) ->
         ["sqlite", "postgresql"],
         ["before the row", "after the row", "before the commit", "after the commit"],
         range(4),
+        strength=1,
     ),
     indirect=["database"],
 )

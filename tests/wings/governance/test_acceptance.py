@@ -74,9 +74,9 @@ def outcome(facts: Finished, **criterion: object) -> str:
     return found.outcome
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize("confidence", [0.95, 0.7])
-@pytest.mark.parametrize("of", [["b", "a"], "pairs"])
+@pytest.mark.parametrize(
+    ("noise", "confidence", "of"), thinned(["gaussian", "laplace"], [0.95, 0.7], [["b", "a"], "pairs"])
+)
 def test_a_false_word_is_as_rare_as_is_said_and_no_rarer_than_it_need_be(noise, confidence, of):
     rng, runs = np.random.default_rng(5), 2000
     sd = sqrt(noise_variance(noise, SCALE))

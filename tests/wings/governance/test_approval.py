@@ -30,6 +30,7 @@ from dpsynth.wings.governance.signed import KEY, signed
 from tests.ledger.forging import chained_anew, store
 from tests.ledger.reservations import EVENTS, cost
 from tests.ledger.reservations import asking as usual
+from tests.thinned import thinned
 from tests.wings.governance.boards import (
     approved,
     asked,
@@ -238,7 +239,9 @@ WAYS: dict[str, tuple[Callable[[Ledger], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("database", "way"), thinned(["sqlite", "postgresql"], list(WAYS), strength=1), indirect=["database"]
+)
 def test_a_way_around_approval_is_refused_and_stands_in_the_chain(database: str, way: str) -> None:
     ledger = governed(database)
     around, words = WAYS[way]

@@ -129,6 +129,7 @@ CHANGES: dict[str, tuple[int, Callable[[Ledger], None]]] = {
         ["sqlite", "postgresql"],
         ["before the row", "after the row", "before the commit", "after the commit"],
         CHANGES,
+        strength=1,
     ),
     indirect=["database"],
 )
