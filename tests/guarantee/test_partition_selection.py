@@ -1,12 +1,8 @@
 """Partition selection: its exact probabilities cost what the event says, and are those that are drawn."""
 
-import os
-import subprocess
-import sys
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,24 +112,6 @@ def test_values_are_drawn_one_by_one_whatever_their_order():
     units = np.array([10**6, 0, 10**6, 0, 0, 10**6], dtype=np.int64)
     assert samplers.select(units, NAMING).tolist() == (units > 0).tolist()
     assert samplers.select(np.zeros(0, dtype=np.int64), NAMING).shape == (0,)
-
-
-def test_a_fixed_seed_everywhere_else_does_not_fix_what_is_named():
-    program = (
-        "import random, numpy; random.seed(0); numpy.random.seed(0)\n"
-        "from dpsynth.curator import samplers\n"
-        "from dpsynth.accounting.events import SelectionEvent\n"
-        "units = numpy.full(256, 6)\n"
-        "print(samplers.select(units, SelectionEvent(0.7, 0.01, 1)).tolist())"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(Path.cwd())}
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-        ).stdout
-        for _ in range(2)
-    }
-    assert len(runs) == 2
 
 
 # Planted faults.

@@ -21,6 +21,7 @@ from tests.release.canaries import CANARIES, forms
 from tests.release.canaries import table as canary_table
 from tests.release.place import CONFIG, HEADER, changed, people
 from tests.release.stopping import stopped_at
+from tests.test_wings import EACH
 
 PEOPLE = ("anna", "boris", "clara")
 SMALL = changed(
@@ -392,16 +393,15 @@ def test_without_the_wing_a_ledger_with_a_policy_is_refused(board: Board, tmp_pa
     ignored = shutil.ignore_patterns("governance")
     shutil.copytree(Path(dpsynth.__file__).parent, package / "dpsynth", ignore=ignored)
     board.granted()
-    program = f"import sys; sys.path.insert(0, {str(package)!r}); from dpsynth.cli.app import main; main()"
-    for words in (("run", "config.yaml", "--plain"), ("ledger", "show"), ("ledger", "policy")):
-        done = subprocess.run(
-            [sys.executable, "-c", program, *words],
-            cwd=board.folder,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 2 and "needs the wing governance" in done.stderr, done
+    program = f"import sys; sys.path.insert(0, {str(package)!r}); {EACH}"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run|config.yaml|--plain", "ledger|show", "ledger|policy"],
+        cwd=board.folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.count("Ended: 2") == done.stderr.count("needs the wing governance") == 3, done
     assert "reserved" not in board.kinds
 
 
