@@ -159,7 +159,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Recorded
     return made
 
 
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", some(NOISES, 1))
 def test_a_household_moves_no_answer_by_more_than_one_row_would(
     tmp_path: Path, noise: str, recorded: Callable[..., Recorded]
 ) -> None:
@@ -178,7 +178,7 @@ def test_a_household_moves_no_answer_by_more_than_one_row_would(
     assert 0.5 < dearest <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("noise", some(NOISES, 1))
+@pytest.mark.parametrize("noise", some(reversed(NOISES), 1))
 def test_an_exchanged_household_moves_no_answer_by_more_than_an_exchanged_row_would(
     tmp_path: Path, noise: str, recorded: Callable[..., Recorded]
 ) -> None:

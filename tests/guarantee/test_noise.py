@@ -1,8 +1,6 @@
 """Noise has the distribution that its event claims (hazards 11-15)."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from math import exp, inf
@@ -18,7 +16,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.columns.domain import Domain
 from dpsynth.curator import Curator, Journal, Terms, samplers
 from dpsynth.curator.table import PrivateTable
-from tests.forked import in_child
+from tests.forked import in_child, printed_by
 from tests.thinned import some, thinned
 
 DRAWS = 60_000
@@ -112,13 +110,7 @@ def test_a_fixed_seed_everywhere_else_fixes_neither_the_noise_nor_what_is_named(
         "print(samplers.add_gaussian(numpy.zeros(16, dtype='int64'), 1e6).tolist())\n"
         "print(samplers.select(numpy.full(256, 6), SelectionEvent(0.7, 0.01, 1)).tolist())"
     )
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(Path.cwd())}
-    one, other = (
-        subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-        ).stdout.splitlines()
-        for _ in range(2)
-    )
+    one, other = map(str.splitlines, printed_by(program, "00"))
     assert len(one) == 2 and all(a != b for a, b in zip(one, other, strict=True))
 
 

@@ -21,7 +21,7 @@ from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, FEW_COLUMNS, Watch, apart, traced
 from tests.release.place import Ended, Place, people
-from tests.thinned import thinned
+from tests.thinned import some, thinned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -29,6 +29,7 @@ LAST = {"independent": 6, "mst": 10}
 """How many questions each strategy asks."""
 
 DATABASES = ["sqlite", "postgresql"]
+of_one_database = pytest.mark.parametrize("database", some(DATABASES, 1), indirect=True)
 
 Make = Callable[[str, str], Place]
 
@@ -139,6 +140,7 @@ def test_two_draws_of_the_last_answer_are_told_apart_when_they_are_settled(
     assert ended.code == 1 and "finished elsewhere" in ended.err, ended
 
 
+@of_one_database
 def test_a_copy_with_all_answers_publishes_the_same_bundle(keeper: Keeper, other: Keeper, make: Make) -> None:
     ended, _ = raced(keeper, other, make, "mst", LAST["mst"] + 1)
     assert ended.code == 0, ended
@@ -160,6 +162,7 @@ def test_a_release_without_its_fence_or_its_digest_is_caught(
         raced(keeper, other, make, "independent", number, fault)
 
 
+@of_one_database
 def test_a_release_that_was_taken_over_can_be_taken_back(keeper: Keeper, other: Keeper, make: Make) -> None:
     """The copy that took it over died: the first says that another has it, and takes it back if told to."""
     first = make("first", "mst")
@@ -203,6 +206,7 @@ def test_an_older_journal_that_is_put_back_draws_nothing_anew_and_charges_no_les
     judged(name, place)
 
 
+@of_one_database
 def test_a_copy_that_asked_nothing_gives_no_budget_back(keeper: Keeper, other: Keeper, make: Make) -> None:
     """It was copied before the first question, and its table can't be read; the first run has asked much."""
     first = make("first", "mst")
@@ -221,6 +225,7 @@ def test_a_copy_that_asked_nothing_gives_no_budget_back(keeper: Keeper, other: K
     judged(name, first, second)
 
 
+@of_one_database
 def test_an_old_copy_of_a_journal_does_not_abandon_a_release_that_runs_for_less_than_it_asks(
     keeper: Keeper, other: Keeper, make: Make
 ) -> None:

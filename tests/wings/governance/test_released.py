@@ -21,7 +21,7 @@ from tests.release.canaries import CANARIES, forms
 from tests.release.canaries import table as canary_table
 from tests.release.place import CONFIG, HEADER, changed, people
 from tests.release.stopping import stopped_at
-from tests.test_wings import EACH
+from tests.test_wings import EACH, run
 
 PEOPLE = ("anna", "boris", "clara")
 SMALL = changed(
@@ -388,19 +388,11 @@ def test_a_flow_of_a_schedule_or_a_deployment_is_refused(board: Board) -> None:
     assert board.kinds == ["policy", "refused"]
 
 
-def test_without_the_wing_a_ledger_with_a_policy_is_refused(board: Board, tmp_path: Path) -> None:
-    package = tmp_path / "package"
+def test_without_the_wing_a_ledger_with_a_policy_is_refused(board: Board) -> None:
     ignored = shutil.ignore_patterns("governance")
-    shutil.copytree(Path(dpsynth.__file__).parent, package / "dpsynth", ignore=ignored)
+    shutil.copytree(Path(dpsynth.__file__).parent, board.folder / "package" / "dpsynth", ignore=ignored)
     board.granted()
-    program = f"import sys; sys.path.insert(0, {str(package)!r}); {EACH}"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "run|config.yaml|--plain", "ledger|show", "ledger|policy"],
-        cwd=board.folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run(board.folder, EACH, "run|config.yaml|--plain", "ledger|show", "ledger|policy")
     assert done.stdout.count("Ended: 2") == done.stderr.count("needs the wing governance") == 3, done
     assert "reserved" not in board.kinds
 

@@ -80,7 +80,7 @@ def test_a_look_finds_keys_parents_order_and_the_number_of_rows(dpsynth, tmp_pat
 
 
 def test_what_a_look_wrote_is_checked_and_released(dpsynth, tmp_path):
-    tables = hospital(tmp_path)
+    tables = hospital(tmp_path, 150)
     dpsynth("init", "patients.csv", "visits.csv", "labs.csv", "--look")
     assert "Still under review" in dpsynth("check", "patients.yaml").out
     text = without_list((tmp_path / "patients.yaml").read_text())

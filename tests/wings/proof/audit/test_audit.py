@@ -91,7 +91,7 @@ def test_attackers_stay_below_the_claim(terms: int) -> None:
 def attacked() -> Audit:
     config = config_of({"epsilon": 40})
     config["ledger"] = {"url": "sqlite:///nowhere/ledger.db", "cap": {"epsilon": 50}}
-    return audit(from_mapping(config), Extent(rows=60, neighbours=10, releases=12))
+    return audit(from_mapping(config), Extent(rows=60, neighbours=3, releases=12))
 
 
 def test_an_attacker_shows_part_of_a_large_epsilon(attacked: Audit) -> None:
@@ -247,7 +247,7 @@ def test_a_contradiction_ends_the_command_with_1(monkeypatch, tmp_path: Path) ->
 def test_attacks_end_when_their_time_is_over_but_not_before_they_can_be_judged(monkeypatch) -> None:
     # A third of the least number, so that the test is short.
     monkeypatch.setattr(auditing, "LEAST_RELEASES", 4)
-    found = audit(spec_of(GAUSSIAN), Extent(rows=30, neighbours=10, releases=12, seconds=0))
+    found = audit(spec_of(GAUSSIAN), Extent(rows=30, neighbours=3, releases=12, seconds=0))
     assert found.attacked is not None
     assert found.attacked.releases == 4
 
