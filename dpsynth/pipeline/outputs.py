@@ -245,8 +245,7 @@ def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> 
 
     The synthetic table is there already. Each audience has a folder of its own name, in place of ``public``.
     """
-    public = public_of(run, plan)
-    write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)
+    write_public(public_of(run, plan), publication_of(inputs, run, plan, synthesis), inputs.signing_key)
 
 
 SEAL: Point[Callable[[Path, str, str], str]] = Point("seal of a bundle", "governance")

@@ -29,13 +29,7 @@ from dpsynth.columns.column import Column, NumberSearch
 from dpsynth.columns.number_texts import numbers_of, parse_numbers
 from dpsynth.curator.units import Person, nobody, unit_codes
 from dpsynth.wings.owner.assess.identifier_forms import Form, names_a_person
-from dpsynth.wings.owner.assess.unit_guesses import (
-    MOST_SAMPLED,
-    Repeating,
-    Texts,
-    identifier_form,
-    repeating,
-)
+from dpsynth.wings.owner.assess.unit_guesses import MOST_SAMPLED, Repeating, Texts, identifier_form, repeating
 from dpsynth.wings.owner.assess.value_guesses import (
     FEWEST_UNITS,
     Guess,

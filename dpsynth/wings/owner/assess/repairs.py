@@ -280,13 +280,7 @@ def _moments(codec: Codec, texts: Texts) -> Iterator[Explained]:
         if best != ISO[kind]:
             keys["format"] = best
         doubt = f" or {' or '.join(like)}, which can't be told from the cells" if kind == own and like else ""
-        yield Explained(
-            found,
-            f"{_PLURALS[kind]} written as {best}{doubt}",
-            "say so",
-            keys,
-            {},
-        )
+        yield Explained(found, f"{_PLURALS[kind]} written as {best}{doubt}", "say so", keys, {})
         return
 
 

@@ -128,8 +128,7 @@ def number_guess(name: str, rows: int, reach: Reach, numbers: Sequence[Decimal],
     if whole:
         return {"type": "integer", "min": int(low), "max": int(high), **tree, **notation}
     places = _places(numbers, high - low)
-    few = (high - low).scaleb(places) < _ONE_A_VALUE
-    bins = {} if few else tree
+    bins = {} if (high - low).scaleb(places) < _ONE_A_VALUE else tree
     return {"type": "number", "min": low, "max": high, "decimals": places, **bins, **notation}
 
 
@@ -233,18 +232,14 @@ _SAMPLE = 50
 
 
 def _shape(text: str) -> str:
-    """A text with one sign for each word, and one for each number."""
-    return re.sub("[0-9]+", "0", re.sub("[A-Za-z]+", "a", text))
+    """A text, or a pattern of texts, with one sign for each word and one for each number."""
+    plain = re.sub("%-?[A-Zdmy]", "0", re.sub("%[bBp]", "a", text))
+    return re.sub("[0-9]+", "0", re.sub("[A-Za-z]+", "a", plain))
 
 
 @cache
-def _formats() -> Mapping[str, Sequence[MomentFormat]]:
-    """All formats, by the shape of their texts."""
-    found: dict[str, list[MomentFormat]] = {}
-    for kind, pattern in _FORMATS:
-        text = re.sub("%-?([A-Za-z])", lambda code: "a" if code[1] in "bBp" else "0", pattern)
-        found.setdefault(_shape(text), []).append(MomentFormat(kind, pattern))
-    return found
+def _formats_like(shape: str) -> Sequence[MomentFormat]:
+    return [MomentFormat(*form) for form in _FORMATS if _shape(form[1]) == shape]
 
 
 def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
@@ -253,14 +248,11 @@ def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     texts = [re.sub(r"(:[0-9]{2})\.[0-9]+(?=Z|\+00:00|$)", r"\1", text) for text in spelt]
     if not all(any(c.isdigit() for c in text) for text in texts[:_SAMPLE]):
         return None
-    few, all_, different = (
-        pa.array(texts[:_SAMPLE], pa.string()),
-        pa.array(texts, pa.string()),
-        len(set(texts)),
-    )
+    few, all_ = pa.array(texts[:_SAMPLE], pa.string()), pa.array(texts, pa.string())
+    different = len(set(texts))
     able = [
         form
-        for form in _formats().get(_shape(texts[0]), ())
+        for form in _formats_like(_shape(texts[0]))
         if (different >= _FEWEST_ZEROS or ":00" not in form.pattern.replace("+00:00", ""))
         and form.fits(few)
         and form.fits(all_)
@@ -277,8 +269,7 @@ def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     if unsure or any(_order(other.pattern) != _order(pattern) for other in others):
         return {"type": kind, "min": None, "max": None, "format": None}
     parts: Guess = {"parts": ["hour", "weekday"]} if kind == "datetime" else {}
-    ends = _whole_years(years, spelt, reach)
-    return {"type": kind, **ends, **_format(kind, pattern), **parts, **step}
+    return {"type": kind, **_whole_years(years, spelt, reach), **_format(kind, pattern), **parts, **step}
 
 
 def _step(moments: Moments, different: int) -> Guess:

@@ -15,13 +15,7 @@ from dpsynth.config.files.form import named_form
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.errors import ConfigError
 from dpsynth.figures import listed
-from dpsynth.wings.owner.starter import (
-    bundle_manifest,
-    domains,
-    pandera_schema,
-    sdv,
-    table_schema,
-)
+from dpsynth.wings.owner.starter import bundle_manifest, domains, pandera_schema, sdv, table_schema
 from dpsynth.wings.owner.starter.documents import Mapping as Document
 from dpsynth.wings.owner.starter.documents import read_document
 from dpsynth.wings.owner.starter.header import FORMATS as TABLES
