@@ -201,6 +201,7 @@ def test_standard_errors_are_how_far_estimates_stray_from_the_truth():
     assert honest(deviations)
 
 
+@pytest.mark.slow
 def test_noise_stated_too_small_is_caught_by_the_same_check():
     deviations = errors_against_deviations(stated=0.7, draws=DRAWS // 2)
     assert not honest(deviations) and (deviations > 1.2).all()

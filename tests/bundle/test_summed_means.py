@@ -75,6 +75,7 @@ def test_intervals_of_a_small_group_hold_95_of_100_true_means():
     assert 0.93 < coverage(cases(8000, part=4)) < 0.97
 
 
+@pytest.mark.slow
 def test_an_interval_for_0_7_of_the_noise_of_sums_would_be_caught():
     assert coverage(2000, 0.7, 4000.0) < 0.9
 

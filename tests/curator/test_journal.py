@@ -1,9 +1,8 @@
 """The journal charges before it draws, answers the same again, and never forgets a charge."""
 
 import json
+import os
 import stat
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEv
 from dpsynth.curator import Journal, Lost
 from dpsynth.curator.journal import is_paused
 from dpsynth.errors import DpsynthError
+from tests.forked import in_child
 
 EVENTS = [GaussianEvent(3.3, 2), LaplaceEvent(0.1, 4), ExponentialEvent(7.7, 1)]
 QUESTIONS = [
@@ -295,23 +295,18 @@ def test_another_question_or_price_than_the_recorded_one_is_refused(path, questi
         journal.answer(question, event, never)
 
 
-CHILD = """
-import sys, pathlib
-from dpsynth.curator import Journal
-from dpsynth.errors import DpsynthError
-try:
-    Journal.open(pathlib.Path(sys.argv[1]))
-except DpsynthError as error:
-    print(error)
-else:
-    print("opened")
-"""
-
-
 def opened_elsewhere(path):
-    run = subprocess.run([sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
-    return run.stdout.strip()
+    def work(told):
+        try:
+            Journal.open(path)
+            said = "opened"
+        except DpsynthError as error:
+            said = str(error)
+        os.write(told, said.encode())
+
+    code, said = in_child(work, 60)
+    assert code == 0
+    return said
 
 
 def test_a_second_process_is_refused_until_the_first_lets_go(path):

@@ -257,6 +257,7 @@ def test_a_total_alone_or_single_values_leave_a_uniform_model():
         np.testing.assert_allclose(fit.model.marginal(("b",)), np.full(3, rows / 3))
 
 
+@pytest.mark.slow
 def test_a_wrong_noise_variance_or_a_lost_measurement_would_be_noticed(problems, measure, monkeypatch):
     """Planted faults, so that the comparison with the independent solver is known to have teeth."""
     wrong, lost, tried = 0, 0, 0

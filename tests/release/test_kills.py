@@ -103,7 +103,7 @@ def test_a_release_killed_at_some_entries_in_postgresql_is_finished_by_one_resum
     keeper: Keeper, makers: MakePlace
 ) -> None:
     """As above, where the ledger has a part in it."""
-    swept(keeper, makers, LEDGER, every=11)
+    swept(keeper, makers, LEDGER, every=22)
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ def test_intervals_of_measured_counts_hold_the_real_count_about_95_times_in_100(
     assert sum(held) >= binom.ppf(1e-6, len(held), 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seeded_noise")
 @needs_tables
 def test_a_tree_of_adult_is_nearer_to_it_than_independence_could_be(tmp_path) -> None:

@@ -61,7 +61,7 @@ def test_python_gets_what_was_published(place: Place, tmp_path: Path) -> None:
 
 
 def test_the_last_line_is_the_bundles_folder(keeper: Keeper, place: Place) -> None:
-    done = place.run("--plain")
+    done = keeper.run(place)
     assert (done.code, done.err) == (0, "")
     last = done.out.splitlines()[-1]
     assert re.fullmatch(r"outputs/people/\d{8}-[0-9a-f]{8}", last)

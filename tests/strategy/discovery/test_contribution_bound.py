@@ -97,6 +97,7 @@ def test_the_error_is_close_to_that_of_the_best_bound(rows, cells, scale):
     assert worse(ROWS[rows], cells, scale, told=scale / 2) < 1.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", some([0.05, 20], 1))
 def test_a_rule_that_is_told_a_wrong_noise_is_caught(factor):
     found = [worse(rows, 8, 30.0, 15.0, factor) for rows in ROWS.values()]

@@ -73,6 +73,7 @@ def test_a_few_collections_are_unbiased_with_the_stated_variance(
     check(contract, 40, tmp_path, most=9.0, ratio=2.0)
 
 
+@pytest.mark.slow
 def test_a_wrong_factor_of_debiasing_would_be_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_wrong_factor_of_debiasing_would_be_noticed(
         check(contract, 40, tmp_path, most=9.0, ratio=2.0)
 
 
+@pytest.mark.slow
 def test_a_variance_without_its_sampling_part_would_be_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
