@@ -82,12 +82,10 @@ def test_new_roots_come_with_all_that_belongs_to_them(linked: Path) -> None:
 
 def test_further_members_of_one_new_household_differ(linked: Path) -> None:
     """Among one household's own rows there is one of further members, which would stand for all of these."""
-    found = dpsynth.open_bundle(linked).sample_tables(1, given="persons == 5", seed=1)
+    bundle = dpsynth.open_bundle(linked)
+    found = bundle.sample_tables(1, given="persons == 5", seed=1)
     assert len(found["households"]) == 1 and len(found["persons"]) == 5
-    persons = pd.concat(
-        dpsynth.open_bundle(linked).sample_tables(1, given="persons == 5", seed=s)["persons"]
-        for s in range(9)
-    )
+    persons = pd.concat(bundle.sample_tables(1, given="persons == 5", seed=s)["persons"] for s in range(9))
     assert (persons[persons.number > 2].groupby("number").age.nunique() > 2).all()
     further = [
         own[own.number > 2].age.nunique() for _, own in persons.groupby((persons.number == 1).cumsum())
