@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from unittest import mock
 
@@ -30,7 +31,7 @@ from dpsynth.wings.governance.signed import KEY, signed
 from tests.ledger.forging import chained_anew, store
 from tests.ledger.reservations import EVENTS, cost
 from tests.ledger.reservations import asking as usual
-from tests.thinned import thinned
+from tests.thinned import some
 from tests.wings.governance.boards import (
     approved,
     asked,
@@ -240,7 +241,9 @@ WAYS: dict[str, tuple[Callable[[Ledger], None], str]] = {
 
 
 @pytest.mark.parametrize(
-    ("database", "way"), thinned(["sqlite", "postgresql"], list(WAYS), strength=1), indirect=["database"]
+    ("database", "way"),
+    [*product(["sqlite"], WAYS), *some(product(["postgresql"], WAYS), 1)],
+    indirect=["database"],
 )
 def test_a_way_around_approval_is_refused_and_stands_in_the_chain(database: str, way: str) -> None:
     ledger = governed(database)

@@ -91,7 +91,7 @@ def test_attackers_stay_below_the_claim(terms: int) -> None:
 def attacked() -> Audit:
     config = config_of({"epsilon": 40})
     config["ledger"] = {"url": "sqlite:///nowhere/ledger.db", "cap": {"epsilon": 50}}
-    return audit(from_mapping(config), Extent(rows=60, neighbours=3, releases=12))
+    return audit(from_mapping(config), Extent(rows=60, neighbours=10, releases=12))
 
 
 def test_an_attacker_shows_part_of_a_large_epsilon(attacked: Audit) -> None:
