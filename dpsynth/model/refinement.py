@@ -75,7 +75,7 @@ class Effort:
     least: int = 64
     most: int = 4096
     laps: int = 20
-    enough: float = 0.01
+    enough: float = 0.002
     scores: float = 1.8e10
 
 

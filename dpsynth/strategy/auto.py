@@ -11,9 +11,9 @@
    own: at a low budget those of many places get most of it, and are measured again.
 5. All cliques are measured at once. The model is fitted with a little shrinkage to independence.
 6. If the tree has no room for all pairs of positive gain, or if there are pairs that nothing was asked of,
-   it is made small. Then, and if the distances of small triples would tell something, the tree gets its part
-   of the budget only. With the rest, pairs and triples beside it are measured, and its own cliques once more
-   (``second_round``).
+   and distances would tell which of them pay, it is made small. Then, and if the distances of small triples
+   would tell something, the tree gets its part of the budget only. With the rest, pairs and triples beside it
+   are measured, and its own cliques once more (``second_round``).
 7. If a scan of parities would show exclusive ors of three to five columns (``exclusive_ors``), it is asked
    before the tree is measured. The sets that stand out are measured with the triples, or alone.
 
@@ -240,8 +240,8 @@ class Auto:
         pairs = Pairs.of(problem, bound, door.measure)
         distances = _distances(door, problem, pairs, first)
         grown = _grown(problem, pairs, distances, trade, bound)
-        unknown = later > 0 and pairs_would_tell(door, problem, len(pairs.cliques), pairs.unasked)
-        beside = later > 0 and (unknown or grown.outside > 0)
+        left_out = later > 0 and (pairs.unasked > 0 or grown.outside > 0)
+        beside = left_out and pairs_would_tell(door, problem, len(pairs.cliques))
         told = beside or (later > 0 and triples_would_tell(door, problem))
         scan = _scan(door, problem, pairs, distances) if later else None
         if not told and scan is None:

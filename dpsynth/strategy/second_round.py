@@ -79,9 +79,9 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
     return min(comb(columns, 2), MOST_ASKED) + triples
 
 
-def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
-    """True if noisy distances from the tree's model would tell which pairs pay; of some nothing was asked."""
-    return unasked > 0 and _tell(door, problem, min(pairs, MOST_ASKED))
+def pairs_would_tell(door: Door, problem: Problem, pairs: int) -> bool:
+    """True if noisy distances from the tree's model would tell which of so many pairs pay."""
+    return _tell(door, problem, min(pairs, MOST_ASKED))
 
 
 def triples_would_tell(door: Door, problem: Problem) -> bool:

@@ -452,11 +452,26 @@ def test_pairs_not_asked_about_are_looked_for_beside_the_tree_if_noise_lets_them
     assert bool(found.distances) == (rounds == 2)
 
 
+@pytest.mark.parametrize(("budget", "looked_for"), [(Fraction(1, 20), True), (Fraction(1, 2000), False)])
+def test_pairs_that_the_tree_has_no_room_for_are_looked_for_if_noise_lets_them_show(
+    monkeypatch, budget, looked_for
+):
+    monkeypatch.setattr("dpsynth.strategy.auto._bound", lambda trade, problem: 60)
+    rng = np.random.default_rng(2)
+    whole = rng.integers(0, 3, 20_000)
+    codes = {f"c{i}": np.where(rng.random(20_000) < 0.8, whole, rng.integers(0, 3, 20_000)) for i in range(8)}
+    door = FakeDoor(Domain(dict.fromkeys(codes, 3)), codes, budget, rng)
+    problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 100)
+    found = AUTO.select(door, problem)
+    assert len(found.inside) < len(list(combinations(codes, 2))) and door.exhausted
+    assert bool(found.distances) == looked_for
+
+
 def test_where_a_cells_error_is_0_in_floating_point_distances_would_tell():
     door = ready(Domain({"a": 2, "b": 2}), 20_000, 1, budget=Fraction(100))
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
     exact = SimpleNamespace(cell_error=lambda price: 0.0)
-    assert pairs_would_tell(exact, problem, 2000, 100) and not pairs_would_tell(exact, problem, 2000, 0)
+    assert pairs_would_tell(exact, problem, 2000)
 
 
 def test_pairs_are_picked_once_each_and_wanted_ones_are_not_chosen():
