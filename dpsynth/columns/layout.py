@@ -142,8 +142,7 @@ class Layout:
         """
         able = [p for p in self.parts if isinstance(p, Column) and p.name in counts]
         dense = {p.name: p.with_density(*counts[p.name]) for p in able}
-        parts = tuple(dense.get(p.name, p) for p in self.parts)
-        return replace(self, parts=parts)
+        return replace(self, parts=tuple(dense.get(p.name, p) for p in self.parts))
 
     def with_joint_density(self, counts: Mapping[tuple[str, str], NDArray[np.float64]]) -> Layout:
         """The same layout, with columns that depend strongly on each other drawn together inside their bins.

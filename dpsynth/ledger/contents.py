@@ -182,8 +182,9 @@ def ended(
 
 def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filter) -> CapChange:
     """The cap that a row puts in force, which a filter must be able to keep to."""
-    given, approximate_share = read(content, "cap", dict), _rational(content["approximate_share"])
+    given = read(content, "cap", dict)
     cap = Amount(_rational(given["epsilon"]), _rational(given["delta"]))
+    approximate_share = _rational(content["approximate_share"])
     if cap.delta >= 1 or approximate_share >= 1 or (not cap.delta if kind.needs_delta else approximate_share):
         raise MalformedContent("has a cap that the filter can't keep to")
     return CapChange(cap, created, reason, approximate_share)
