@@ -122,10 +122,7 @@ IDEAS = {
     "merged values": Idea("cliques tell of merged values", ((auto, "shared", merged_ignored),)),
     "missing places": Idea("unused places stay", ((rare_values, "_with_missing", missing_apart),)),
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
-    "unasked pairs": Idea(
-        "later rounds only where pairs are known to pay",
-        ((auto, "pairs_would_tell", lambda *_: False),),
-    ),
+    "pairs beside": Idea("none beside the tree is looked for", ((auto, "would_tell", lambda *_: False),)),
     "triples": Idea("pairs alone beside the tree", ((second_round, "_triples", lambda *_: []),)),
     "small triples": Idea("none of small columns is asked about", ((second_round, "SMALL_OF", 0),)),
     "denoising": Idea(

@@ -36,8 +36,11 @@ MAX_DEPTH = 40
 
 _WORDS = frozenset(("and", "or", "not", "in", "is", "missing", "implies", "determines", "if"))
 
+# A name in backticks; one in the name is doubled.
+QUOTED = r"`(?:[^`]|``)+`"
+
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|`(?P<quoted>(?:[^`]|``)+)`"
+    rf"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<quoted>{QUOTED})"
     r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,~\[\]]))"
 )
 
@@ -111,7 +114,7 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
         operator = word in ("and", "or", "not") or (word is not None and ended)
         inside = word in ("is", "missing") or (word == "not" and ended)
         ended = inside if operator else found["sign"] in (None, ")", "]")
-        name = word or (found["quoted"] or "").replace("``", "`")
+        name = word or unquoted(found["quoted"] or "")
         if operator or (word and called) or name not in names:
             return found[0]
         # What stands before a token belongs to the match.
@@ -127,7 +130,7 @@ def plain(name: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """The name of a column from how it stands in a formula."""
+    """The name of a column from how it stands in a formula; any other part of it as it is."""
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
@@ -261,7 +264,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
             advice = "; write == to compare" if rest.startswith("=") else ""
             raise ValueError(f"can't be read from '{rest[:20]}' on{advice}")
         kind = found.lastgroup or ""
-        yield kind, found[kind].replace("``", "`") if kind == "quoted" else found[kind]
+        yield kind, unquoted(found[kind])
         spot = found.end()
 
 

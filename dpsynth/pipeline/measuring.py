@@ -505,11 +505,11 @@ def measure_statistics(inputs: Inputs, stage: Stage, answers: Answers) -> Answer
     counts = {m.clique: m for m in answers.one_way}
     sums: list[MeasuredSums] = []
     finer: list[FinerCounts] = []
-    for i, asked in enumerate(stage.plan.own.asked):
+    rest = sum((asked.price for asked in stage.plan.own.asked), Fraction(0))
+    for asked in stage.plan.own.asked:
         # Interruptions may have left less than all of them were to cost.
-        rest = sum((later.price for later in stage.plan.own.asked[i:]), Fraction(0))
         price = asked.price * min(stage.curator.remaining / rest, Fraction(1))
-        of, by = asked.column, asked.by
+        of, by, rest = asked.column, asked.by, rest - asked.price
         chosen = stage.plan.question_of(asked, columns[of], counts[of,], stage.domain.cells(by))
         if isinstance(chosen, Centring):
             sums.append(stage.curator.sums(of, by, chosen, price))

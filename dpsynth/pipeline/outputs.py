@@ -172,9 +172,9 @@ def _budget(plan: Plan) -> dict[str, object]:
 
 
 def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
-    bound = {str(plan.neighbours.person): ("max_rows",)} if plan.first.bound_price else {}
-    found: dict[str, tuple[str, ...]] = {**bound}
-    for search in plan.first.searches:
+    first, person = plan.first, str(plan.neighbours.person)
+    found: dict[str, tuple[str, ...]] = {person: ("max_rows",)} if first.bound_price else {}
+    for search in first.searches:
         found[search.column] = (*found.get(search.column, ()), search.find)
     return found
 

@@ -45,11 +45,11 @@ from dpsynth.strategy.second_round import (
     LATER,
     TREE_CELLS,
     later_distances,
-    pairs_would_tell,
     tree_share,
     triples_would_tell,
     with_exclusive_ors,
     with_pairs_beside,
+    would_tell,
 )
 from dpsynth.strategy.strategy import Problem, Selection, Strategy
 
@@ -241,7 +241,7 @@ class Auto:
         distances = _distances(door, problem, pairs, first)
         grown = _grown(problem, pairs, distances, trade, bound)
         left_out = later > 0 and (pairs.unasked > 0 or grown.outside > 0)
-        beside = left_out and pairs_would_tell(door, problem, len(pairs.cliques))
+        beside = left_out and would_tell(door, problem, len(pairs.cliques))
         told = beside or (later > 0 and triples_would_tell(door, problem))
         scan = _scan(door, problem, pairs, distances) if later else None
         if not told and scan is None:

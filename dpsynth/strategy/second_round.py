@@ -79,11 +79,6 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
     return min(comb(columns, 2), MOST_ASKED) + triples
 
 
-def pairs_would_tell(door: Door, problem: Problem, pairs: int) -> bool:
-    """True if noisy distances from the tree's model would tell which of so many pairs pay."""
-    return _tell(door, problem, min(pairs, MOST_ASKED))
-
-
 def triples_would_tell(door: Door, problem: Problem) -> bool:
     """True if noisy distances would tell which triples depend in a way that shows in no pair.
 
@@ -92,11 +87,12 @@ def triples_would_tell(door: Door, problem: Problem) -> bool:
     asked = len(_triples(problem, SMALL_OF, SMALL_CELLS))
     if not asked and comb(len(problem.domain.columns), 3) <= MOST_TRIPLES:
         asked = len(_triples(problem, LARGER_OF, LARGER_CELLS))
-    return asked > 0 and _tell(door, problem, asked)
+    return asked > 0 and would_tell(door, problem, asked)
 
 
-def _tell(door: Door, problem: Problem, asked: int) -> bool:
-    error = door.cell_error(_for_distances(problem) / asked)
+def would_tell(door: Door, problem: Problem, cliques: int) -> bool:
+    """True if noisy distances from the tree's model would tell which of so many cliques pay."""
+    error = door.cell_error(_for_distances(problem) / min(cliques, MOST_ASKED))
     return error * TELLING <= problem.start.model.total
 
 

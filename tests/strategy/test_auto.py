@@ -18,7 +18,7 @@ from dpsynth.columns.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.model.junction_tree import junction_tree
 from dpsynth.strategy import allocation, auto, second_round
-from dpsynth.strategy.second_round import later_distances, pairs_would_tell
+from dpsynth.strategy.second_round import later_distances, would_tell
 from dpsynth.testing import STRATEGIES, FakeDoor, problem_of
 from tests.examples import cases, examples
 from tests.strategy.drawn_pairs import forest
@@ -471,7 +471,7 @@ def test_where_a_cells_error_is_0_in_floating_point_distances_would_tell():
     door = ready(Domain({"a": 2, "b": 2}), 20_000, 1, budget=Fraction(100))
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
     exact = SimpleNamespace(cell_error=lambda price: 0.0)
-    assert pairs_would_tell(exact, problem, 2000)
+    assert would_tell(exact, problem, 2000)
 
 
 def test_pairs_are_picked_once_each_and_wanted_ones_are_not_chosen():

@@ -23,6 +23,7 @@ from dpsynth.columns.derived import Derived
 from dpsynth.columns.domain import Clique
 from dpsynth.columns.expression import (
     MOST_DECIMALS,
+    QUOTED,
     Call,
     Expression,
     Kind,
@@ -198,7 +199,7 @@ def connected(items: Iterable[T], columns: Callable[[T], Iterable[str]]) -> Iter
 
 _LONGEST = 1000
 
-_NAME = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
+_NAME = rf"(?:{QUOTED}|[^\W\d]\w*)"
 _NAMES = rf"({_NAME}(?:\s*,\s*{_NAME})*)"
 _TIE = re.compile(rf"\s*{_NAMES}\s*(<->|\bdetermines\b)\s*{_NAMES}\s*")
 

@@ -35,6 +35,7 @@ from dpsynth.pipeline.forecast import plan_of
 from dpsynth.plan.expected_errors import column_errors
 from dpsynth.plan.plan import Plan, promised
 from dpsynth.wing import Point
+from dpsynth.wings.governance.acceptance.keys import Accept
 from dpsynth.wings.governance.asking import Uses, governed_by
 from dpsynth.wings.governance.governed import Request
 from dpsynth.wings.governance.policy import Policy
@@ -209,7 +210,7 @@ def review_of_request(request: Request, spec: Spec, page: Reading) -> Review:
         ways=tuple(_ways(spec, plan, worked_out)),
         columns=_columns(worked_out.layout),
         outside=_in_sentences(disclosed_beforehand(worked_out)),
-        criteria=tuple(one.words for one in getattr(spec.accept, "criteria", ())),
+        criteria=tuple(one.words for one in spec.accept.criteria) if isinstance(spec.accept, Accept) else (),
         exam=_exam(plan),
         policy=governed_by(page).policy,
         signed=_signed(page, request.id),

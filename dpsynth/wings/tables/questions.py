@@ -36,6 +36,7 @@ from dpsynth.columns.column import Column
 from dpsynth.columns.derived import Derived
 from dpsynth.columns.expression import (
     MOMENTS,
+    QUOTED,
     Call,
     Expression,
     Literal,
@@ -61,7 +62,7 @@ from dpsynth.wings.tables.widened import presence
 
 _AGGREGATES = ("count", "any", "min", "max", "mean", "sum")
 _MEASURES = {"": ("count", "share"), ".": ("sum", "mean", "median", "quantile")}
-_PAIR = re.compile(r"((?>`(?:[^`]|``)+`|[^=<>!'\"(])+)=(?!=)(.*)", re.DOTALL)
+_PAIR = re.compile(rf"((?>{QUOTED}|[^=<>!'\"(])+)=(?!=)(.*)", re.DOTALL)
 _ADVICE = (
     "A question about tables has the form: share(households) where count(persons.age < 18) >= 2, or "
     "mean(persons.age) by households.region. Measures are count(table), share(table), sum(table.column), "
