@@ -118,11 +118,18 @@ def drawn_to(counts: Array, wanted: Array, lengths: Array, *, ahead: bool) -> Ar
         counts: float64[places + 1, places], by the place of the row before.
         wanted: float64[places], the rows in each place.
     """
-    plain, pull = by_line(counts), np.ones(len(wanted))
+    plain, pull, pace, least = by_line(counts), np.ones(len(wanted)), _PACE, np.inf
     for _ in range(_TURNS):
         held = stepped(plain * pull, lengths, ahead=ahead).sum(axis=0)
         # A place that hardly any way leads to would grow, for its few rows, until it outweighs all others.
-        pull = pull * ((by_line(wanted) + _FEW) / (by_line(held) + _FEW)) ** _PACE
+        ratio = (by_line(wanted) + _FEW) / (by_line(held) + _FEW)
+        off = float(by_line(wanted) @ np.abs(np.log(ratio)))
+        if off > least:
+            # Long units feel a pull in many rows: they were drawn too far.
+            pace /= 2
+        else:
+            least, nearest, missing, pace = off, pull, ratio, min(pace * 1.2, _PACE)
+        pull = nearest * missing**pace
         pull = np.clip(pull / max(float(pull.max()), _LEAST), _LEAST, 1.0)
     return plain * pull
 

@@ -135,6 +135,14 @@ def test_a_place_of_few_rows_that_hardly_any_way_leads_to_moves_no_other_place(s
     assert np.abs(held / held.sum() - wanted / wanted.sum()).sum() / 2 < 0.1
 
 
+def test_long_units_that_stay_at_a_place_for_most_of_their_rows_have_the_wanted_rows():
+    counts = np.array([[15175.0, 2510, 47], [0, 17895, 1099], [0, 0, 863], [2982, 582, 25]])
+    lengths, wanted = np.r_[np.full(19, 130.0), 1014.0], counts.sum(axis=0)
+    ways = levels.drawn_to(counts, wanted, lengths, ahead=True)
+    held = levels.stepped(ways, lengths, ahead=True).sum(axis=0)
+    assert np.abs(held / held.sum() - wanted / wanted.sum()).sum() / 2 < 1e-3
+
+
 def test_values_in_groups_stay_where_the_answers_tell_that_they_do():
     chain, _, _ = fitted(groups={"state": np.array([0, 0, 1])})
     assert list(chain.values) == ["state"]
