@@ -386,21 +386,27 @@ class Governed:
             f"its policy asks for {self.policy.approvals:,} "
             f"approval{'s' * (self.policy.approvals != 1)} of a release, and "
         )
+        lacking = {
+            n: self.lacking(self.requests[n]) for n, why in problems.items() if "approvals" in (why or "")
+        }
+        may = {
+            n: [k for k in self.policy.approvers if self.unfit(self.policy, self.requests[n], k) is None]
+            for n in lacking
+        }
         # What is nearest to a release: a request that lacks approvals alone, else the latest.
-        waiting = [n for n, why in problems.items() if why is not None and "approvals" in why]
+        waiting = [n for n in lacking if len(may[n]) >= lacking[n]]
         nearest = (waiting or list(problems))[-1:]
         if not nearest:
             return f"{start}nobody has asked for this one. Ask with: {_ASK}."
         (name,) = nearest
         why = problems[name]
         if waiting:
-            found = self.requests[name]
-            may = [k for k in self.policy.approvers if self.unfit(self.policy, found, k) is None]
             return (
-                f"{start}{why}. Still to approve: {self.lacking(found):,} of {', '.join(may) or 'nobody'}, "
+                f"{start}{why}. Still to approve: {lacking[name]:,} of {', '.join(may[name])}, "
                 f"each with: dpsynth approve {name} --config CONFIG --key FILE."
             )
-        return f"{start}{why}. Ask anew with: {_ASK}."
+        few = ", and too few approvers are left who may give one" * (name in lacking)
+        return f"{start}{why}{few}. Ask anew with: {_ASK}."
 
     def sealed(
         self,

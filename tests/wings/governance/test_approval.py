@@ -109,6 +109,13 @@ def taken_back(ledger: Ledger) -> None:
     reserved(ledger)
 
 
+def taken_back_by_two(ledger: Ledger) -> None:
+    request = granted(ledger)
+    for name in ("boris", "clara"):
+        revoke(ledger, request.id, key(name))
+    reserved(ledger)
+
+
 def given_again(ledger: Ledger) -> None:
     request = granted(ledger)
     revoke(ledger, request.id, key("boris"))
@@ -204,6 +211,7 @@ WAYS: dict[str, tuple[Callable[[Ledger], None], str]] = {
     "one approved": (one_approval, "has 1 of 2 approvals"),
     "one key twice": (one_key_twice, "has approved it already"),
     "an approval that was taken back": (taken_back, "has 1 of 2 approvals"),
+    "approvals that too many took back": (taken_back_by_two, "0 of 2 approvals, and too few .* Ask anew"),
     "an approval that was taken back, again": (given_again, "took that approval back, for good"),
     "taken back by another": (taken_back_by_another, "has no approval of it"),
     "approved by whoever asked": (by_the_requester, "whoever asks may not approve"),
