@@ -429,19 +429,20 @@ def _in_the_tree(bundle: OpenedBundle) -> bool:
 
 
 def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
+    import pandas as pd
+
     made = table.table.to_pandas()
     if list(frame.columns) != list(made.columns) or len(frame) != len(made):
         return ["has other rows or columns than the measurements give."]
     found = []
     for name in made.columns:
-        if name == "limits" and not table.measured:
-            # Without refits a figure by the model has no interval to claim anything of.
-            continue
-        if name in table.label_names or name in ("basis", "limits"):
+        # Without refits a figure by the model has no interval to claim anything of.
+        if name in table.label_names or name == "basis" or (name == "limits" and table.measured):
             if frame[name].astype(str).tolist() != made[name].astype(str).tolist():
                 found.append(f"has other texts in the column {name} than the measurements give.")
         elif table.measured or name == "estimate":
-            one, two = (f[name].to_numpy(dtype=np.float64, na_value=np.nan) for f in (frame, made))
+            numbers = [pd.to_numeric(f[name], errors="coerce") for f in (frame, made)]
+            one, two = (own.to_numpy(dtype=np.float64, na_value=np.nan) for own in numbers)
             largest = max(float(np.nanmax(np.abs(two), initial=0.0)), 1.0)
             if not np.allclose(one, two, rtol=0.0, atol=_CLOSE * largest, equal_nan=True):
                 found.append(f"has other numbers in the column {name} than the measurements give.")

@@ -287,12 +287,13 @@ def test_the_verdict_of_a_good_bundle_is_recomputed(made):
     )
 
 
-def test_a_changed_statistic_is_found_though_its_seals_are_new(copied):
+@pytest.mark.parametrize("other", [lambda cell: f"{float(cell) + 1:.4f}", lambda cell: "x"])
+def test_a_changed_statistic_is_found_though_its_seals_are_new(copied, other):
     folder = copied()
     path = folder / "statistics" / "one_way-sex.csv"
     lines = path.read_text().splitlines()
     cells = lines[1].split(",")
-    cells[1] = f"{float(cells[1]) + 1:.4f}"
+    cells[1] = other(cells[1])
     path.write_text("\n".join([lines[0], ",".join(cells), *lines[2:]]) + "\n")
     sealed(folder)
     assert "other numbers in the column estimate" in faults(folder)["statistics/one_way-sex.csv"]
