@@ -405,9 +405,9 @@ def _figure(text: str, option: str, below: int | None) -> Fraction:
         figure = Decimal(text)
     except InvalidOperation:
         figure = Decimal("NaN")
-    if not figure.is_finite() or figure < 0 or (below is not None and figure >= below):
-        limit = "at least 0" if below is None else f"at least 0 and below {below}"
-        raise ConfigError(f"{option} must be a number, {limit}, such as {'20' if below is None else '1e-5'}.")
+    if not figure.is_finite() or (figure and not 1e-50 <= figure <= (below or 1e9)) or figure == below:
+        limit, usual = ("at most 1e9", "20") if below is None else (f"below {below}", "1e-5")
+        raise ConfigError(f"{option} must be a number, at least 0 and {limit}, such as {usual}.")
     return Fraction(figure)
 
 

@@ -443,7 +443,7 @@ class Privacy(Section):
 class Cap(Section):
     """The most that all releases of a dataset may spend together."""
 
-    epsilon: Annotated[Decimal, Number(above="0", at_most="1e9")] = Field(
+    epsilon: Annotated[Decimal, Number(at_least="1e-6", at_most="1e9")] = Field(
         default=Decimal(10), description="Sum over all releases."
     )
     delta: Annotated[Decimal, Number(at_least="0", below="1")] = Field(
