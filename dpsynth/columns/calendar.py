@@ -287,7 +287,7 @@ _LONGEST_FORMAT = 60
 _CLOCK = r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
 
 _SHAPES: dict[MomentKind, str] = {
-    "date": r"\d{4}-\d\d-\d\d",
+    "date": r"\d{4}-\d\d-\d\d([T ]00:00:00)?",
     "datetime": rf"\d{{4}}-\d\d-\d\d([T ]{_CLOCK})?",
     "time": _CLOCK,
 }
@@ -313,7 +313,8 @@ class Moment(Checked):
             raise refused(words) from None
         if moment < np.datetime64("0001-01-01"):
             raise refused(words)
-        return value
+        # A program's date is often the moment at which the day begins.
+        return value[:10] if self.kind == "date" else value
 
     def json_schema(self) -> JsonSchema:
         return {"type": "string", **({"format": "date"} if self.kind == "date" else {})}

@@ -101,14 +101,14 @@ class DurationCodec(Codec):
 
     @property
     def schema(self) -> dict[str, object]:
-        first, last = (_written(self.form, end) for end in (self.first, self.last))
+        first, last = (write_duration(self.form, end) for end in (self.first, self.last))
         means = self.form if self.form in _NUMBERS else "seconds"
         return {"unit": self.unit, "min": first, "max": last, "format": self.form, "means_in": means}
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         ends = zip(*(end.tolist() for end in self._grid), strict=True)
-        texts = ((_written(self.form, a), _written(self.form, b)) for a, b in ends)
+        texts = ((write_duration(self.form, a), write_duration(self.form, b)) for a, b in ends)
         return tuple(a if a == b else f"{a} to {b}" for a, b in texts)
 
     @property
@@ -155,7 +155,7 @@ class DurationCodec(Codec):
     def text(self, values: pa.Array) -> pa.StringArray:
         distinct = pc.cast(values, pa.int64()).dictionary_encode()
         found = distinct.dictionary.to_pylist()
-        texts = [_written(self.form, seconds // self.grain) for seconds in found]
+        texts = [write_duration(self.form, seconds // self.grain) for seconds in found]
         return pa.array(texts, pa.string()).take(distinct.indices)
 
 
@@ -198,7 +198,8 @@ def _seconds(pattern: str, texts: pa.StringArray) -> NDArray[np.float64]:
     return np.where(given & np.asarray(found.is_valid()), sign * total, np.nan)
 
 
-def _written(form: str, grains: int) -> str:
+def write_duration(form: str, grains: int) -> str:
+    """A duration of so many grains in a format."""
     sign, count = ("-", -grains) if grains < 0 else ("", grains)
     if form in _NUMBERS:
         return f"{sign}{count}"
@@ -267,7 +268,7 @@ class DurationColumn(Modelled):
             raise refused("is missing; give min and max, from public knowledge", key)
         grains = read_durations(self.format, pa.array([text], pa.string()))[0]
         if np.isnan(grains) or abs(grains) > _LONGEST:
-            raise refused(f"must be a duration in the column's format, {self.format}", key)
+            raise refused(f"must be a duration in the format {self.format}, or as P1DT2H30M", key)
         return int(grains)
 
     def codec(self) -> DurationCodec:

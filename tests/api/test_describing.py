@@ -94,6 +94,20 @@ def test_a_table_of_constant_columns_has_nothing_to_declare() -> None:
     assert not dpsynth.describe(pd.DataFrame({"a": [0] * 30})).columns
 
 
+def test_a_table_in_which_every_type_says_all_is_described_without_a_look() -> None:
+    assert dpsynth.describe(pd.DataFrame({"a": [True, False] * 30})).columns == {"a": {"type": "boolean"}}
+
+
+def test_lengths_and_local_times_of_a_program_are_columns_with_bounds() -> None:
+    whole = pd.DataFrame({
+        "stay": pd.to_timedelta(np.arange(600) % 90, "min"),
+        "seen": pd.date_range("2020-01-01", periods=600, freq="h", tz="Europe/Berlin"),
+    })  # fmt: skip
+    found = dpsynth.describe(whole).columns
+    assert found["stay"] == {"type": "duration", "min": "PT0S", "max": "PT1H30M"}
+    assert (found["seen"]["type"], found["seen"]["min"]) == ("datetime", "2020-01-01")
+
+
 def test_whoever_repeats_is_asked_about_and_a_frames_numbers_of_persons_are_no_column() -> None:
     whose = np.repeat(np.arange(1_000_000, 1_000_400), 3)
     np.random.default_rng(0).shuffle(whose)

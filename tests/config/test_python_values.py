@@ -41,7 +41,7 @@ VALUES = {
         "sex": {"type": "category", "values": pd.Series(["F", "M"])},
         "code": {"type": "category", "values": range(1, 4)},
         "cost": {"type": "number", "bins": np.array([0, 0.5, 10]), "decimals": 1},
-        "seen": {"type": "date", "min": dt.date(2020, 1, 1), "max": dt.date(2026, 12, 31)},
+        "seen": {"type": "date", "min": dt.date(2020, 1, 1), "max": pd.Timestamp("2026-12-31")},
         "at": {
             "type": "datetime",
             "min": pd.Timestamp("2020-01-01"),

@@ -300,11 +300,13 @@ class PartitionedTable:
     def largest(self) -> int:
         if self.weighting is None:
             return self.rows
-        return largest(*self.workers.combined(partial(_times, of=self._coded), _times_added, self.parts))
+        return largest(
+            *self.workers.combined(self._coded(attrgetter("times_added")), _times_added, self.parts)
+        )
 
     def counts_of(self, cliques: Sequence[Clique]) -> list[Counts]:
         """Exact marginals, each worker's added up. Private."""
-        figure = partial(_counts, cliques=tuple(cliques), of=self._coded)
+        figure = self._coded(methodcaller("counts_of", tuple(cliques)))
         return self.workers.combined(figure, _added_each, self.parts)
 
     def sums(self, column: str, by: Clique, centring: Centring) -> Counts:
@@ -317,13 +319,12 @@ class PartitionedTable:
 
     def parities(self, columns: Sequence[str], most: int) -> Counts:
         """Exact parities of sets of columns, each worker's added up. Private."""
-        figure = partial(_parities, columns=tuple(columns), most=most, of=self._coded)
+        figure = self._coded(methodcaller("parities", tuple(columns), most))
         return self.workers.combined(figure, _added, self.parts)
 
     def classified(self, classifier: Classifier) -> Counts:
         """Exact counts of rows by class and by whether it is guessed, each worker's added up. Private."""
-        figure = partial(_classified, classifier=classifier, of=self._coded)
-        return self.workers.combined(figure, _added, self.parts)
+        return self.workers.combined(self._coded(methodcaller("classified", classifier)), _added, self.parts)
 
     def texts_of(self, column: str) -> TextCounts:
         """Exact numbers of rows and units of the texts of a column, each worker's added up. Private."""
@@ -360,9 +361,9 @@ class PartitionedTable:
             raise ValueError("rows are weighted once")
         return replace(self, weighting=by, texts_kept=frozenset(), summed=frozenset())
 
-    @property
-    def _coded(self) -> Callable[[PrivateTable], PrivateTable]:
-        return partial(_coded, compression=self.compression, weighting=self.weighting)
+    def _coded(self, figure: Callable[[PrivateTable], T]) -> Callable[[PrivateTable], T]:
+        """The figure of a part once its values are grouped and its rows weighted."""
+        return partial(_figure, figure=figure, compression=self.compression, weighting=self.weighting)
 
 
 def by_person(rows: LoadedRows, number: int) -> list[LoadedRows]:
@@ -381,35 +382,18 @@ def by_person(rows: LoadedRows, number: int) -> list[LoadedRows]:
     return [replace(part, texts={name: t.trimmed for name, t in part.texts.items()}) for part in parts]
 
 
-def _coded(table: PrivateTable, compression: Compression | None, weighting: Weighting | None) -> PrivateTable:
+def _figure(
+    table: PrivateTable,
+    figure: Callable[[PrivateTable], T],
+    compression: Compression | None,
+    weighting: Weighting | None,
+) -> T:
     table = table if weighting is None else table.weighted(weighting)
-    return table if compression is None else table.recoded(compression)
-
-
-def _times(table: PrivateTable, of: Callable[[PrivateTable], PrivateTable]) -> tuple[int, bool]:
-    return of(table).times_added
+    return figure(table if compression is None else table.recoded(compression))
 
 
 def _times_added(parts: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
     return sum(whole for whole, _ in parts), any(negative for _, negative in parts)
-
-
-def _counts(
-    table: PrivateTable, cliques: tuple[Clique, ...], of: Callable[[PrivateTable], PrivateTable]
-) -> list[Counts]:
-    return of(table).counts_of(cliques)
-
-
-def _parities(
-    table: PrivateTable, columns: tuple[str, ...], most: int, of: Callable[[PrivateTable], PrivateTable]
-) -> Counts:
-    return of(table).parities(columns, most)
-
-
-def _classified(
-    table: PrivateTable, classifier: Classifier, of: Callable[[PrivateTable], PrivateTable]
-) -> Counts:
-    return of(table).classified(classifier)
 
 
 def _added(parts: Sequence[Counts]) -> Counts:

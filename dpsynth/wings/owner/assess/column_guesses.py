@@ -35,6 +35,7 @@ from dpsynth.wings.owner.assess.value_guesses import (
     Guess,
     Reach,
     clock_or_day_guess,
+    duration_guess,
     is_whole,
     moment_guess,
     number_guess,
@@ -285,6 +286,10 @@ class _Tally:
                 return {"type": "boolean", "values": list(pair)}
         different = self._rows_of(counts) == len(counts) and self._rows_of(counts) >= _FEW_ROWS
         reach = Reach(counts, self.units)
+        # Before numbers: the seconds of an ISO duration are one, between a prefix and a suffix.
+        lengths = duration_guess(texts, reach)
+        if lengths is not None:
+            return lengths
         read = None if _coded(texts) else numbers_of(texts)
         if read is not None:
             numbers, form = read

@@ -241,7 +241,7 @@ class Rereadable:
 
 @unheard()
 def _looked(batches: Rereadable, columns: Sequence[str], person: str | None = None) -> Profile:
-    return guarded(_STEP, lambda: profile(batches, columns, person, column_of))
+    return guarded(_STEP, lambda: profile(batches if columns else (), columns, person, column_of))
 
 
 def column_of(guess: Mapping[str, object]) -> Column | None:

@@ -1,4 +1,4 @@
-"""Guesses of columns of numbers, dates and times: their notation or format, bounds, decimals, bins and parts.
+"""Guesses of numbers, dates, times and durations: their notation or format, bounds, decimals, bins and parts.
 
 Invariant: bounds lie outside of what many units reach, at multiples of a round step, at whole years, or at
 the ends of the calendar where a column's name says so. A format that is guessed reads all cells that were
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache
 from itertools import product
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.columns import duration
 from dpsynth.columns.calendar import UNITS, unit_number
 from dpsynth.columns.moment_formats import HHMM, ISO, MomentFormat, MomentKind, Moments
 from dpsynth.columns.number_texts import NumberFormat
@@ -225,10 +226,13 @@ _MANY_UNITS = 128
 _FEWEST_TIMES = 30
 _FEWEST_ZEROS = 10
 """Different texts from which on a clock that always shows zero minutes or seconds is taken to write zeros."""
+_FEWEST_LENGTHS = 10
+"""Units from one bound of a duration to the other, at least."""
 _ONE_CENTURY = 50
 """Years between dates of two digits for the year, from which on some may lie a century earlier: births do."""
 _SAMPLE = 50
 """Cells that a format has to read before all of them are tried."""
+_OFFSET = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]+)([+-][0-9]{2}:?[0-9]{2})")
 
 
 def _shape(text: str) -> str:
@@ -244,8 +248,10 @@ def _formats_like(shape: str) -> Sequence[MomentFormat]:
 
 def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     """The common format of all texts; no format if two fit that order day and month differently."""
-    # A fraction of a second is cut off.
-    texts = [re.sub(r"(:[0-9]{2})\.[0-9]+(?=Z|\+00:00|$)", r"\1", text) for text in spelt]
+    # A fraction of a second is cut off, and an offset from UTC in ISO 8601 is dropped where it isn't UTC's.
+    texts = [re.sub(r"(:[0-9]{2})\.[0-9]+(?=Z|[+-][0-9]{2}:?[0-9]{2}$|$)", r"\1", text) for text in spelt]
+    if any((found := _OFFSET.fullmatch(text)) and found[2] != "+00:00" for text in texts):
+        texts = [_OFFSET.sub(r"\1", text) for text in texts]
     if not all(any(c.isdigit() for c in text) for text in texts[:_SAMPLE]):
         return None
     few, all_ = pa.array(texts[:_SAMPLE], pa.string()), pa.array(texts, pa.string())
@@ -278,6 +284,26 @@ def _step(moments: Moments, different: int) -> Guess:
     whole = bool((moments == moments.astype("M8[m]")).all()) and different >= _FEWEST_ZEROS
     found = next((name for name, size in _CLOCK_STEPS if whole and not (minutes % size).any()), None)
     return {} if found is None else {"step": found}
+
+
+def duration_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
+    """Lengths of time in ISO 8601, or on a clock that passes 24 hours, and round bounds; None for others."""
+    form = "HH:MM:SS" if spelt[0].count(":") == 2 else "iso"
+    if form == "iso" and not spelt[0].lstrip("+-").startswith("P"):
+        return None
+    seconds = duration.read_durations(form, pa.array(spelt, pa.string()))
+    if not (np.abs(seconds) < LARGEST).all() or (form != "iso" and seconds.max() < duration.UNITS["day"]):
+        return None
+    found = sorted(zip(seconds.tolist(), spelt, strict=True))
+    first, last = reach.first(found), reach.first(found[::-1])
+    bounds: list[str | None] = [None, None]
+    if first is not None and last is not None:
+        low, high = sorted((first, last))
+        size = next((s for s in reversed(duration.UNITS.values()) if high - low >= _FEWEST_LENGTHS * s), 1)
+        round_ = rounded(Decimal(floor(low / size)), Decimal(ceil(high / size)))
+        bounds = [duration.write_duration(form, int(end) * size) for end in round_]
+    notation: Guess = {} if form == "iso" else {"format": form}
+    return {"type": "duration", "min": bounds[0], "max": bounds[1], **notation}
 
 
 def with_one_unit(guesses: Mapping[str, Guess]) -> dict[str, Guess]:

@@ -132,6 +132,17 @@ def guess(*cells, times=1, batches=1):
                 "format": {"decimal": ","},
             },
         ),
+        (
+            ["2020-03-28T10:30:00+01:00", "2020-03-30T10:05:07+0200", "2021-01-02T03:04:05.6+00:00"],
+            {"type": "datetime", "min": "2020-01-01", "max": "2021-12-31", "parts": ["hour", "weekday"]},
+        ),
+        (["PT15M", "P1DT2H", "PT90S"], {"type": "duration", "min": "PT0S", "max": "P1DT6H"}),
+        (["-P3D", "P40D", "PT1H"], {"type": "duration", "min": "-P10D", "max": "P40D"}),
+        (["PT30S", "PT7S"], {"type": "duration", "min": "PT0S", "max": "PT30S"}),
+        (
+            ["0:15:00", "31:02:10"],
+            {"type": "duration", "min": "00:00:00", "max": "40:00:00", "format": "HH:MM:SS"},
+        ),
         (["b", "a", "c"], {"type": "category", "values": ["a", "b", "c"]}),
         (["", None, "NA"], {"type": None}),
     ],
