@@ -64,7 +64,7 @@ BARS: Mapping[str, Bar] = {
     "circles of modules": Bar(0, 0),
     "file names in several rooms of the core": Bar(1, 0),
     "docstrings for a line of code": Bar(0.30, 0.30),
-    "lines of the whole": Bar(86_799, 60_000),
+    "lines of the whole": Bar(86_785, 60_000),
     "walk: stops": Bar(240, 140),
     "walk: files": Bar(86, 50),
     "walk: moves": Bar(118, 60),

@@ -334,10 +334,10 @@ _FIRST_BYTES = (
     (b"\xfd7zXZ\0", "It begins like an .xz file: set source.compression: xz."),
     (b"\x28\xb5\x2f\xfd", "It begins like a .zst file: set source.compression: zst."),
     (b"\xd0\xcf\x11\xe0", "It begins like an .xls file of an old Excel: save it as .xlsx or .csv."),
-    (
-        b"PK\x03\x04",
-        "It begins like a .zip file or a workbook: set source.compression: zip, or source.format: xlsx.",
-    ),
+    (b"PK\x03\x04", "It begins like .zip or .xlsx: set source.compression: zip, or source.format: xlsx."),
+    (b"ARROW1", "It begins like a Feather file: save it as .parquet or .csv."),
+    ((b"<stata", b"r\2\1", b"s\2\1", b"$FL2"), "It begins like Stata or SPSS: save it as .parquet or .csv."),
+    (b"{", "It begins like JSON: save a table as .csv or .parquet, and call a description .json."),
 )
 
 

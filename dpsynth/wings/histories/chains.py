@@ -373,10 +373,7 @@ def chained(
             _with_a_little(likely, steps.ruled.get(clique)), {i: singles[c] for i, c in enumerate(clique)}
         )
         earlier = _before(here, [ends[c] for c in clique])
-        both = [
-            _counts(clique, here, deviation),
-            _counts(tuple(map(row_before, clique)), earlier, deviation),
-        ]
+        both = [_counts(clique, here, deviation), _counts(tuple(map(row_before, clique)), earlier, deviation)]
         if Triangulation.of(domain, [c.clique for c in (*counts, *both)]).cells <= max_cells:
             counts += both
             zeros[both[1].clique] = _half_a_row(earlier.shape)

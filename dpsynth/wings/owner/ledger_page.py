@@ -330,10 +330,7 @@ def _shown(view: AccountView, today: date) -> dict[str, object]:
         "guarantee": views.guarantee_in_words(view),
         "runway": views.runway_in_words(view),
         "cap": views.cap_in_words(view.account),
-        "sources": (
-            *views.unit_change_in_words(view.account),
-            *views.sources_in_words(view.account),
-        ),
+        "sources": (*views.unit_change_in_words(view.account), *views.sources_in_words(view.account)),
         "length": _lengths(view),
         "asked": {line.entry.release_id: _asked_in_words(line) for line in view.lines},
     }

@@ -172,13 +172,7 @@ def audit(  # noqa: PLR0913 (options of a command)
     options = [f"--{name}={number}" for name, number in tried.items()]
     options += [f"--period={period}"] if period is not None else []
     command = shlex.join(["dpsynth", "audit", config.name, *options])
-    _tell(
-        lambda: as_facts(found),
-        in_words(found),
-        lambda: page_of(found, command),
-        page,
-        as_json=as_json,
-    )
+    _tell(lambda: as_facts(found), in_words(found), lambda: page_of(found, command), page, as_json=as_json)
     if found.faults:
         raise typer.Exit(1)
 

@@ -32,12 +32,7 @@ from dpsynth.figures import count, listed, percent
 from dpsynth.page_templates import environment
 from dpsynth.statistics.estimates import Z95, Unbiased
 from dpsynth.statistics.exam import Exam
-from dpsynth.wings.tables.keys import (
-    OTHER,
-    LinkedTable,
-    root_of,
-    slot,
-)
+from dpsynth.wings.tables.keys import OTHER, LinkedTable, root_of, slot
 from dpsynth.wings.tables.splitting import Shape, Split, split
 
 FOLDER, FILE, METADATA = "tables", "tables.json", "tables/metadata.json"

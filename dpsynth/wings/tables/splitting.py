@@ -465,7 +465,7 @@ class Split:
             above = [len(part.placed[whole.above.get(name, name)].row) for part in parts]
             places = ([place.row for place in own], [part.wide.num_rows for part in parts])
             row, owner = (
-                np.concatenate([one + before for one, before in zip(some, _before(sizes), strict=True)])
+                np.concatenate([*map(np.add, some, accumulate(sizes, initial=0))])
                 for some, sizes in (places, ([place.owner for place in own], above))
             )
             start, number = (np.concatenate([getattr(p, of) for p in own]) for of in ("start", "number"))
@@ -590,11 +590,6 @@ class Split:
             owner = pa.array(self.placed[child.name].owner)
             refers = {c: keys[of].take(owner) for c, of in zip(child.above, shape.key, strict=True)}
             self._gather(wide, child, refers, found)
-
-
-def _before(sizes: Sequence[int]) -> Sequence[int]:
-    """The sum of the sizes before each one."""
-    return [0, *accumulate(sizes)][:-1]
 
 
 def met(truths: pa.Array) -> NDArray[np.bool_]:

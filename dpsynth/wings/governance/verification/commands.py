@@ -62,10 +62,7 @@ def answer(  # noqa: PLR0913 (options of a command)
     from dpsynth.pipeline.beginning import Request
     from dpsynth.pipeline.inputs import SIGNING_KEY
     from dpsynth.pipeline.spine import run
-    from dpsynth.wings.governance.verification.answering import (
-        config_of,
-        verification_of,
-    )
+    from dpsynth.wings.governance.verification.answering import config_of, verification_of
     from dpsynth.wings.governance.verification.papers import Question, read, tell, write
     from dpsynth.wings.governance.verification.regression import coefficients
 

@@ -357,10 +357,7 @@ def _unread(tally: ColumnTally) -> Iterator[Finding]:
     meant: dict[str, str] = {}
     left: dict[str, int] = {}
     spelt: list[tuple[Explained, str]] = []
-    for reading, counted in (
-        (Reading.NONE, _taken_as(column)),
-        (Reading.OTHER, "among all other values"),
-    ):
+    for reading, counted in ((Reading.NONE, _taken_as(column)), (Reading.OTHER, "among all other values")):
         misread = tally.misread.get(reading)
         if misread is None:
             continue

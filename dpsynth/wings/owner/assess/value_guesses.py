@@ -30,6 +30,7 @@ FEWEST_UNITS = 10
 """Fewest units of a value that is listed, and of those who reach a bound."""
 
 V = TypeVar("V")
+E = TypeVar("E", Decimal, float, str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,12 @@ class Reach:
             if max(rows, len(units)) >= FEWEST_UNITS:
                 return value
         return None
+
+    def ends(self, values: Iterable[E], spelt: Iterable[str]) -> tuple[E, E] | None:
+        """The least and the largest of some values that many units have or have passed; None if too few."""
+        found = sorted(zip(values, spelt, strict=True), key=lambda one: one[0])
+        first, last = self.first(found), self.first(found[::-1])
+        return None if first is None or last is None else (min(first, last), max(first, last))
 
 
 Plain = str | int | bool | Decimal | None | list[str | int] | dict[str, str] | dict[str, Decimal]
@@ -118,11 +125,10 @@ def number_guess(name: str, rows: int, reach: Reach, numbers: Sequence[Decimal],
     points = _points(reach, numbers, plain=not notation)
     if points:
         return {"type": "ordered", "values": points}
-    spelt = sorted(zip(numbers, reach.counts, strict=True), key=lambda one: one[0])
-    ends = (reach.first(spelt), reach.first(spelt[::-1]))
-    if ends[0] is None or ends[1] is None:
+    ends = reach.ends(numbers, reach.counts)
+    if ends is None:
         return {"type": "integer" if whole else "number", "min": None, "max": None, **notation}
-    low, high = rounded(min(ends[0], ends[1]), max(ends[0], ends[1]))
+    low, high = rounded(*ends)
     if whole and high - low < _ONE_A_VALUE:
         return {"type": "integer", "min": int(low), "max": int(high), **notation}
     tree: Guess = {"edges": "tree"} if rows >= FEWEST_FOR_TREE else {}
@@ -294,11 +300,9 @@ def duration_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     seconds = duration.read_durations(form, pa.array(spelt, pa.string()))
     if not (np.abs(seconds) < LARGEST).all() or (form != "iso" and seconds.max() < duration.UNITS["day"]):
         return None
-    found = sorted(zip(seconds.tolist(), spelt, strict=True))
-    first, last = reach.first(found), reach.first(found[::-1])
     bounds: list[str | None] = [None, None]
-    if first is not None and last is not None:
-        low, high = sorted((first, last))
+    if ends := reach.ends(seconds.tolist(), spelt):
+        low, high = ends
         size = next((s for s in reversed(duration.UNITS.values()) if high - low >= _FEWEST_LENGTHS * s), 1)
         round_ = rounded(Decimal(floor(low / size)), Decimal(ceil(high / size)))
         bounds = [duration.write_duration(form, int(end) * size) for end in round_]
@@ -356,12 +360,8 @@ def _years(form: MomentFormat, texts: pa.StringArray) -> list[str]:
 
 def _whole_years(years: Sequence[str], spelt: Sequence[str], reach: Reach) -> Guess:
     """The years that many units reach; null for both if they are too few."""
-    found = sorted(zip(years, spelt, strict=True))
-    first, last = reach.first(found), reach.first(found[::-1])
-    if first is None or last is None:
-        return {"min": None, "max": None}
-    low, high = sorted((first, last))
-    return {"min": f"{low}-01-01", "max": f"{high}-12-31"}
+    ends = reach.ends(years, spelt)
+    return {"min": f"{ends[0]}-01-01", "max": f"{ends[1]}-12-31"} if ends else {"min": None, "max": None}
 
 
 def clock_or_day_guess(numbers: Sequence[Decimal], reach: Reach) -> Guess | None:

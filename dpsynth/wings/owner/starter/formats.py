@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpsynth.columns.section import one_of
-from dpsynth.config.files.form import named_form
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.errors import ConfigError
 from dpsynth.figures import listed
@@ -66,7 +65,7 @@ def _is_described(thing: Path, form: str | None) -> bool:
     """True for a description, False for a table; ConfigError for an unknown format."""
     if form is not None and form not in (*FORMATS, *TABLES):
         raise ConfigError(f"--format must be {one_of((*TABLES, *FORMATS))}, not '{form}'.")
-    return form in FORMATS or (form is None and named_form(str(thing))[0] is None)
+    return form in FORMATS or (form is None and thing.suffix.lower() in (".json", ".yaml", ".yml"))
 
 
 def _ordered(draft: Draft, table: Path) -> Draft:

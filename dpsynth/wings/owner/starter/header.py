@@ -33,7 +33,7 @@ from dpsynth.config.files.form import (
     usual_name,
 )
 from dpsynth.config.files.header import LONGEST_HEADER, header_of, names_in, separator_of
-from dpsynth.config.files.opening import cell_text, opened, plainly, sheet_rows
+from dpsynth.config.files.opening import cell_text, opened, other_format, plainly, sheet_rows
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.errors import SourceError
 from dpsynth.wings.owner.starter.sketch import STUB, Draft, Sketch, fitted
@@ -110,6 +110,8 @@ def read_header(path: Path, kind: str | None = None) -> Header:
     types: dict[str, Declared] = {}
     searched = False
     with plainly(path, form, "Relative paths start at the working directory."):
+        if kind is None and named is None and (other := other_format(path)):
+            raise SourceError(f"{path} is no CSV file. {other}")
         if form.kind == "parquet":
             names, types = _parquet(path)
         else:

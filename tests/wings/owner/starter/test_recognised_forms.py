@@ -61,6 +61,23 @@ def test_a_tsv_file_has_tabs_and_needs_no_key(tmp_path):
     assert started(tmp_path / "t.tsv") == (FileForm(separator="\t"), ["age", "a,b"], set())
 
 
+@pytest.mark.parametrize("name", ["t.txt", "t.data", "t"])
+def test_a_table_of_an_unusual_ending_is_a_csv_file_and_says_so(tmp_path, name):
+    (tmp_path / name).write_text("age|sex\n1|F\n")
+    assert started(tmp_path / name) == (FileForm(separator="|"), ["age", "sex"], {"format", "separator"})
+
+
+@pytest.mark.parametrize(
+    ("begins", "word"),
+    [(b"ARROW1\0\0", "Feather"), (b"r\x02\x01\0", "Stata"), (b'{"age": 1}\n', "JSON"), (b"\x1f\x8b\0", "gz")],
+)
+def test_a_file_that_is_no_text_is_told_by_its_first_bytes(tmp_path, begins, word):
+    (tmp_path / "t.bin").write_bytes(begins + b"K4N4RY\n")
+    with pytest.raises(SourceError, match=f"t.bin is no CSV file. It begins like .*{word}") as refused:
+        draft_of(tmp_path / "t.bin")
+    assert "K4N4RY" not in str(refused.value)
+
+
 def test_the_first_row_of_a_workbook_is_its_header(tmp_path):
     write_workbook(tmp_path / "t.xlsx", {"S": [["age", None, "b"], ["K4N4RY", 1, 2]]})
     assert started(tmp_path / "t.xlsx") == (FileForm("xlsx"), ["age", "b"], set())
