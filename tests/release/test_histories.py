@@ -287,7 +287,7 @@ def test_what_never_changes_or_falls_does_not_where_rules_would_have_it_so(tmp_p
         "level": {"type": "ordered", "values": levels, "missing": False},
         "born": {"type": "integer", "min": 1960, "max": 1989, "missing": False},
         "age": {"type": "integer", "min": 0, "max": 60, "missing": False},
-        "earned": {"type": "number", "min": 0, "max": 20, "decimals": 2, "missing": False},
+        "earned": {"type": "number", "min": 0, "max": 20, "decimals": 2},
     }
     history = {"order_by": "year", "constant": ["born", "group"], "rising": ["earned", "level"]}
     spec = spec_of(

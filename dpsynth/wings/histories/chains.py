@@ -51,7 +51,7 @@ from dpsynth.wings.histories.selection import Counted, chosen
 from dpsynth.wings.histories.sequences import UnitRows
 
 MODEL, STEPS = CHAIN_FILES
-FORMAT = "dpsynth chain 4"
+FORMAT = "dpsynth chain 5"
 _KEYS = {"format", "order", "place", "most", "links", "values", "levels", "within", "constant", "rising"}
 _MOST = 10_000
 _MOST_CELLS = 1 << 17
@@ -114,7 +114,7 @@ class Chain:
             "links": dict(self.links),
             "values": list(self.values),
             "levels": {column: shares.shape[1] for column, shares in self.levels.items()},
-            "within": list(self.within),
+            "within": {column: len(own) for column, own in self.within.items()},
             "constant": list(self.constant),
             "rising": list(self.rising),
         }
@@ -681,10 +681,12 @@ def load_chain(folder: Path) -> Chain:
             for c, n in (dict.fromkeys(values, 1) | lasting).items()
         )
         require(told, "its values are not of columns")
-        told = isinstance(within, list) and all(isinstance(c, str) and c in sizes for c in within)
+        told = isinstance(within, dict) and all(
+            c in sizes and isinstance(n, int) and 0 < n <= sizes[c] for c, n in within.items()
+        )
         require(told, "its values are not of columns")
         shapes = [(most,), *((sizes[c] + 1, sizes[c]) for c in (place, *values))]
-        shapes += [*((sizes[c], n) for c, n in lasting.items()), *((sizes[c],) for c in within)]
+        shapes += [*((sizes[c], n) for c, n in lasting.items()), *((n,) for n in within.values())]
         named = ["lengths", "ways", *(f"values_{i}" for i in range(len(values)))]
         named += [f"levels_{i}" for i in range(len(lasting))] + [f"within_{i}" for i in range(len(within))]
         members = [Member(name, shape, "<f8") for name, shape in zip(named, shapes, strict=True)]
