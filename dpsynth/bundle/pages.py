@@ -127,7 +127,7 @@ def report_html(source: ReportSource) -> str:
         builds_on=_builds_on(manifest.earlier_releases),
         steps=steps(manifest.mechanisms, measure),
         questions=len(manifest.mechanisms),
-        one_each=_one_each(manifest.local),
+        one_each=str((manifest.local or {}).get("answers_a_report")).startswith("one "),
         measure={"epsilon": "ε", "rho": "\N{GREEK SMALL LETTER RHO}"}[measure],
         relations=relations,
         larger=[c for c in largest([*relations.measured, *relations.earlier]) if len(c) > _PAIR],
@@ -160,11 +160,6 @@ def _builds_on(earlier: object) -> bool:
     """True if the model rests on answers of earlier releases, by the manifest's ``earlier_releases``."""
     releases = earlier["releases"] if isinstance(earlier, Mapping) else ()
     return any(not str(release["use"]).startswith("left out") for release in releases)
-
-
-def _one_each(local: object) -> bool:
-    """True if each respondent of a collection was asked one question, by the manifest's ``local``."""
-    return isinstance(local, Mapping) and str(local["answers_a_report"]).startswith("one ")
 
 
 def readme_text(publication: Publication, words: Words, catalogues: Collection[str]) -> str:

@@ -31,6 +31,7 @@ def report(
     from jinja2 import TemplateError
 
     from dpsynth.bundle.pages import report_html
+    from dpsynth.bundle.recipient.opened import public_folder
     from dpsynth.bundle.report_source import REPORT, damaged, read_source
 
     public = public_folder(bundle)
@@ -51,15 +52,11 @@ def report(
     write_page(out, page)
 
 
-def public_folder(bundle: Path) -> Path:
-    """The public folder of a bundle, which may be named itself."""
-    return bundle / "public" if (bundle / "public").is_dir() else bundle
-
-
 def manifest(
     bundle: Annotated[Path, typer.Argument(help="A release's folder, or its folder public/ alone.")],
 ) -> None:
     """Print a release's manifest as JSON."""
+    from dpsynth.bundle.recipient.opened import public_folder
     from dpsynth.bundle.report_source import stated_values
 
     print(json_text(stated_values(public_folder(bundle))))

@@ -404,7 +404,8 @@ def _model(asked: Model, sources: Sources) -> Computed:
     counted = sources.counted(clique)
     fitted = fit(counted.cells)
     error = _error_of(fitted, design, counted)
-    sound = all(_of_single_values(column) for column in members)
+    # Each code has one value, or none that a regression computes with.
+    sound = all(c.codec.half_widths is None or not c.codec.half_widths.any() for c in members)
     found = [
         Estimate(value, value - Z95 * wide, value + Z95 * wide, wide, sound=sound)
         for value, wide in zip(fitted.coefficients.ravel(), error, strict=True)
@@ -418,11 +419,6 @@ def _model(asked: Model, sources: Sources) -> Computed:
     title = f"{asked.model} regression of {asked.target} on {listed(asked.on)}"
     document = classifier(design, members, fitted) if asked.model == "logistic" else None
     return Computed(title, (asked.model, asked.target, "on", *asked.on), (), labels, figures, document)
-
-
-def _of_single_values(column: Column) -> bool:
-    """True if each code has one value, or none that a regression computes with."""
-    return column.codec.half_widths is None or not column.codec.half_widths.any()
 
 
 def _error_of(fitted: Fitted, design: Design, counted: CountedCells) -> Numbers:

@@ -298,16 +298,17 @@ def sums_in(content: Sequence[Mapping[str, Any]], columns: Mapping[str, Column])
     """The noisy sums of a bundle, read back from what ``sums_file`` made.
 
     Raises:
-        KeyError, TypeError, ValueError: the content is no such list, or of other columns.
+        KeyError, TypeError, ValueError, OverflowError: the content is no such list, or of other columns.
     """
     found = []
     for facts in content:
         by, labels = tuple(facts["by"]), columns[facts["column"]].codec.labels
-        shape = tuple(columns[name].size for name in by)
         centring = Centring(tuple(int(facts["offsets"][label]) for label in labels), int(facts["limit"]))
-        values = np.array(facts["sums"], dtype=np.int64).reshape(shape)
+        values = np.array(facts["sums"], dtype=np.int64).reshape([columns[name].size for name in by])
         noise, scale = str(facts["noise"]), float(facts["scale"])
         found.append(MeasuredSums(str(facts["column"]), by, values, noise, scale, centring))
+        if not found[-1].variance > 0:
+            raise ValueError("noise has a scale above 0")
     return tuple(found)
 
 
@@ -322,7 +323,7 @@ def finer_counts_in(
     """The finer counts of a bundle, read back from what ``finer_counts_file`` made.
 
     Raises:
-        KeyError, TypeError, ValueError: the content is no such list, or of other columns.
+        KeyError, TypeError, ValueError, OverflowError: the content is no such list, or of other columns.
     """
     found = []
     for facts in content:
@@ -336,6 +337,8 @@ def finer_counts_in(
         values = np.array(facts["counts"], dtype=np.int64).reshape(shape)
         noise, scale = str(facts["noise"]), float(facts["scale"])
         found.append(FinerCounts(str(facts["column"]), by, values, noise, scale, pieces))
+        if not found[-1].variance > 0:
+            raise ValueError("noise has a scale above 0")
     return tuple(found)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from dpsynth.bundle.manifest import MANIFEST, Manifest
-from dpsynth.bundle.recipient.opened import OpenedBundle, no_bundle
+from dpsynth.bundle.manifest import Manifest
+from dpsynth.bundle.recipient.opened import OpenedBundle, public_folder
 from dpsynth.bundle.row_files import frame_of
 from dpsynth.wing import Point
 
@@ -62,10 +62,7 @@ def open_bundle(path: str | Path) -> Bundle:
     Raises:
         BundleRefused: there is no bundle, or it is of another version.
     """
-    given = Path(path)
-    folder = next((f for f in (given / "public", given) if (f / MANIFEST).is_file()), None)
-    if folder is None:
-        raise no_bundle(given)
+    folder = public_folder(Path(path))
     bundle = Bundle(folder, Manifest.read(folder))
     for notice in bundle.notices:
         warnings.warn(notice.sentence, stacklevel=2)

@@ -126,6 +126,18 @@ def no_bundle(path: Path) -> BundleRefused:
     return BundleRefused(f"{path} is no bundle: it has no {MANIFEST}. {advice}")
 
 
+def public_folder(path: Path) -> Path:
+    """The public folder of a bundle, which may be named itself, or the folder of its release.
+
+    Raises:
+        BundleRefused: there is no bundle, or it is sealed.
+    """
+    for found in (path / "public", path):
+        if (found / MANIFEST).is_file():
+            return found
+    raise no_bundle(path)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class OpenedBundle:
     """A published bundle. Files are read when they are needed first.
@@ -162,8 +174,8 @@ class OpenedBundle:
             words = f"can't be opened: {error.strerror or type(error).__name__}"
         except (UnknownColumn, RuleRefused, UnusableMeasurements) as error:
             words = f"can't be used: {Exception.__str__(error)}"
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, pa.ArrowException) as error:
-            words = f"is damaged ({type(error).__name__})"
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException) as bad:
+            words = f"is damaged ({type(bad).__name__})"
         raise BundleRefused(f"{self.folder / what} {words}. `dpsynth verify` says which files were changed.")
 
     @cached_property

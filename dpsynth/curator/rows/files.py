@@ -28,7 +28,6 @@ from pyarrow import csv, parquet
 from dpsynth.config.files.form import FileForm
 from dpsynth.config.files.header import csv_header, header_of, missing_columns, sheet_header
 from dpsynth.config.files.opening import (
-    Cell,
     ParquetPart,
     cell_text,
     is_row,
@@ -256,12 +255,9 @@ def _sheet_batches(
     spots = {name: spot for spot, name in enumerate(header)}
     rows = rows if keep_empty else filter(is_row, rows)
     while batch := list(islice(rows, _SHEET_ROWS)):
-        yield {c: pa.array([_text_at(row, spots[c]) for row in batch], pa.string()) for c in columns}
-
-
-def _text_at(row: Sequence[Cell], spot: int) -> str | None:
-    """The text of a cell; cells behind a row's last one are empty."""
-    return cell_text(row[spot]) if spot < len(row) else None
+        # Cells behind a row's last one are empty.
+        cells = {c: [row[spots[c]] if spots[c] < len(row) else None for row in batch] for c in columns}
+        yield {c: pa.array(map(cell_text, own), pa.string()) for c, own in cells.items()}
 
 
 def _csv_batches(

@@ -183,7 +183,8 @@ def levelled(counts: Array, wanted: Array, firsts: FirstRows, units: Array, weig
     best, least = None, np.inf
     steps = by_line(counts[:-1])
     # How many rows there are in each part is known from elsewhere; the answer tells how they hang together.
-    sums = [own * (noisy.sum() / max(float(own.sum()), 1.0)) for own in _sums_of(noisy)]
+    margins = (np.maximum(noisy.sum(axis=axis), 1.0) for axis in (1, 0))
+    sums = [own * (noisy.sum() / float(own.sum())) for own in margins]
     for power in _POWERS:
         found, steps = _fitted(counts, wanted, shares, usual[part] ** power, units, weighted, steps)
         far = _by_first(found, part, units, weighted)
@@ -194,10 +195,6 @@ def levelled(counts: Array, wanted: Array, firsts: FirstRows, units: Array, weig
         elif off < least:
             best, least = found, off
     return best
-
-
-def _sums_of(counts: Array) -> tuple[Array, Array]:
-    return np.maximum(counts.sum(axis=1), 1.0), np.maximum(counts.sum(axis=0), 1.0)
 
 
 def _rows_by_turn(units: Array, weighted: bool) -> Array:

@@ -312,6 +312,15 @@ def test_a_changed_measurement_is_found_though_its_seals_are_new(copied):
     assert any("than the measurements give" in words for words in faults(folder).values())
 
 
+@pytest.mark.parametrize("other", [{"noise": None}, {"scale": 0}, {"scale": 1e200}, {"sums": [2**63]}])
+def test_sums_without_noise_that_there_is_are_a_finding_though_their_seals_are_new(copied, other):
+    folder = copied()
+    described = json.loads((folder / "sums.json").read_text())
+    (folder / "sums.json").write_text(json.dumps([described[0] | other, *described[1:]]))
+    sealed(folder)
+    assert "is damaged" in faults(folder)["sums.json"]
+
+
 def test_a_bundle_of_an_earlier_version_is_refused_by_its_version(copied):
     folder = copied()
     manifest = json.loads((folder / MANIFEST).read_text()) | {"format": "dpsynth bundle 1"}

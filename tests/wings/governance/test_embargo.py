@@ -105,13 +105,13 @@ def test_nothing_of_a_bundle_can_be_read_before_its_instant(office: Office) -> N
         ("verify", folder / "public"),
         ("publish", folder),
         ("review", folder, "--config", "config.yaml"),
+        ("report", folder),
+        ("manifest", folder),
     ):
         done = office.run(*words)
         assert done.code == 1 and f"Release {folder.name} is sealed until 2093-12-24 08:00 UTC" in done.err, (
             done
         )
-    for words in (("report", folder), ("manifest", folder)):
-        assert office.run(*words).code == 2
     with pytest.raises(DpsynthError, match="is sealed until"):
         open_bundle(folder)
 
