@@ -35,6 +35,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256))
 FILES: dict[str, tuple[str, bytes | None]] = {
     "a list at the top": ("config.yaml", b"- source: people.csv\n"),
     "an empty config": ("config.yaml", b""),
+    "a role for nobody": ("policy.yaml", b"may_run: []\n"),
     "a picture for a config": ("config.yaml", PNG),
     "a folder for a config": ("folder", None),
     "a folder of tables": ("folder.csv", None),

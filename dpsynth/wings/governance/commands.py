@@ -232,10 +232,13 @@ def policy(book: Ledger, file: Path | None, key: Path | None, purpose: str) -> N
     """Show the policy of a ledger and its requests, or set it."""
     from dpsynth.config.document import checked, read_yaml
     from dpsynth.wings.governance.asking import governed_by, set_policy
-    from dpsynth.wings.governance.policy import Policy
+    from dpsynth.wings.governance.policy import DOES, Policy
 
     if file is not None:
         document = read_yaml(file)
+        for role in DOES:
+            if document.values.get(role) == []:
+                raise ConfigError(f"{file}: {role} lists nobody. List public keys, or leave {role} out.")
         wanted = checked(Policy, document.values, document)
         made = set_policy(book, wanted, _key(key), purpose, datetime.now(UTC))
         if made is not None:
