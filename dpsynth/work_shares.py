@@ -22,10 +22,6 @@ Tell = Callable[[int], None]
 """A function that takes an amount of work that was done since the last one. Threads may share it."""
 
 
-def _silently(amount: int) -> None:
-    del amount
-
-
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
@@ -43,7 +39,7 @@ def telling(work: str, whole: int) -> Tell:
     """A function that tells the share of some work that is done, to a terminal if there is one."""
     listener = _listener.get()
     if listener is None or whole <= 0:
-        return _silently
+        return lambda amount: None
     listener(work, 0.0)
     done, lock = 0, Lock()
 

@@ -61,7 +61,8 @@ class DomainQuestions(PrivacyFilter):
             ValueError: the column keeps no texts.
         """
         self._check_texts(column)
-        question = {"ask": "counts", "column": column.name, "places": _digest_of(codec)}
+        places = _digest([recorded_name(codec), list(codec.labels), dict(codec.schema)])
+        question = {"ask": "counts", "column": column.name, "places": places}
 
         def exact() -> Counts:
             texts = self._texts(column)
@@ -239,10 +240,6 @@ def _number_format(column: Column) -> NumberFormat:
     if not isinstance(column.search, NumberSearch):
         raise ValueError(f"column {column.name} has no numbers to be found")
     return column.search.form
-
-
-def _digest_of(codec: Codec) -> str:
-    return _digest([recorded_name(codec), list(codec.labels), dict(codec.schema)])
 
 
 def _digest(public: object) -> str:

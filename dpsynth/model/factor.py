@@ -34,11 +34,7 @@ _PAYS = 1 << 18
 _pool: tuple[int, ThreadPoolExecutor] | None = None
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-_TWO = _cores() > 1
+_TWO = (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) > 1
 
 
 def _worker() -> ThreadPoolExecutor:

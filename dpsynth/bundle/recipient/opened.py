@@ -127,11 +127,7 @@ def no_bundle(path: Path) -> BundleRefused:
 
 
 def public_folder(path: Path) -> Path:
-    """The public folder of a bundle, which may be named itself, or the folder of its release.
-
-    Raises:
-        BundleRefused: there is no bundle, or it is sealed.
-    """
+    """The public folder of a release, which may be named itself; ``BundleRefused`` if there is none."""
     for found in (path / "public", path):
         if (found / MANIFEST).is_file():
             return found
@@ -404,8 +400,8 @@ def _width(path: Path) -> int:
         return text.readline().count(",") + 1
 
 
-def synthetic_texts(bundle: OpenedBundle) -> Mapping[str, pa.StringArray]:
-    """The synthetic table as it stands, or would stand, in synthetic.csv.
+def synthetic_texts(bundle: OpenedBundle, file: str | None = None) -> Mapping[str, pa.StringArray]:
+    """The synthetic table as it stands, or would stand, in synthetic.csv; from its best file, or a named one.
 
     Raises:
         BundleRefused: it can't be read.
@@ -413,7 +409,7 @@ def synthetic_texts(bundle: OpenedBundle) -> Mapping[str, pa.StringArray]:
     folder = bundle.folder
     try:
         # A Parquet file or folder is the last.
-        path = folder / table_names(sorted(found.name for found in folder.iterdir()))[-1]
+        path = folder / (file or table_names(sorted(found.name for found in folder.iterdir()))[-1])
         return bundle.layout.texts(pq.read_table(path)) if path.suffix == ".parquet" else csv_texts(path)
     except (OSError, LookupError, ValueError, pa.ArrowException) as error:
         raise BundleRefused(f"{folder}: the synthetic table is damaged ({type(error).__name__}).") from None

@@ -52,7 +52,9 @@ from dpsynth.bundle.recipient.opened import (
     OpenedBundle,
     no_bundle,
     synthetic_codes,
+    synthetic_texts,
 )
+from dpsynth.bundle.row_files import table_names
 from dpsynth.bundle.signature import (
     CHECKSUMS,
     SIGNATURE,
@@ -694,3 +696,7 @@ def _check_synthetic(bundle: OpenedBundle) -> None:
     names = [part.name for part in bundle.layout.parts]
     if len(frame) != bundle.facts.synthetic_rows or not set(names) <= set(map(str, frame.columns)):
         raise DpsynthError("The synthetic table has other rows or columns than the manifest says.")
+    *others, last = table_names(public_files(bundle.folder))
+    for file in others:
+        if synthetic_texts(bundle, file) != synthetic_texts(bundle, last):
+            raise DpsynthError(f"{file} and {last} have different rows.")

@@ -299,6 +299,14 @@ def test_a_changed_statistic_is_found_though_its_seals_are_new(copied, other):
     assert "other numbers in the column estimate" in faults(folder)["statistics/one_way-sex.csv"]
 
 
+def test_rows_that_another_file_of_the_table_does_not_have_are_found(copied):
+    folder = copied()
+    head, first, *rest = (folder / "synthetic.csv").read_text().splitlines()
+    (folder / "synthetic.csv").write_text("\n".join([head, *rest, first, ""]))
+    sealed(folder)
+    assert "synthetic.csv and synthetic.parquet have different rows" in faults(folder)["synthetic"]
+
+
 def test_a_changed_measurement_is_found_though_its_seals_are_new(copied):
     folder = copied()
     path = folder / "measurements.parquet"
