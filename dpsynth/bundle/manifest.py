@@ -626,8 +626,8 @@ def read_values(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     try:
-        if path.stat().st_size > _LARGEST:
-            raise BundleRefused(f"{path} is larger than any manifest.")
+        if path.stat().st_size > _LARGEST or not path.is_file():
+            raise BundleRefused(f"{path} is no file, or larger than any manifest.")
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BundleRefused(f"{path} can't be opened: {error.strerror}.") from None

@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from dpsynth import figures
 from dpsynth.bundle.manifest import (
-    MANIFEST,
     BundleRefused,
     Facts,
     Manifest,
@@ -131,8 +130,6 @@ def stated_values(folder: Path) -> dict[str, Any]:
     Raises:
         ConfigError: the folder has none, or it is damaged.
     """
-    if not (folder / MANIFEST).exists():
-        raise _missing(folder, MANIFEST)
     try:
         return read_values(folder)
     except BundleRefused:

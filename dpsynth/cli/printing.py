@@ -89,6 +89,8 @@ def json_text(value: object) -> str:
 
 def write_page(out: Path, page: bytes) -> None:
     """Write a page whole or not at all, and print where; ConfigError if it can't be written."""
+    if out.is_dir():
+        raise ConfigError(f"{out} is a folder. Name a file with --out.")
     try:
         partial = out.with_name(f".{out.name}.partial")
         partial.write_bytes(page)

@@ -97,7 +97,7 @@ def verify(
         for sentence in found.cautions:
             print(f"- {sentence}")
         for finding in found.findings:
-            print(f"{finding.file}: {finding.sentence}")
+            print(f"{spelt_out(finding.file)}: {finding.sentence}")
         withdrawn = " It is WITHDRAWN." if found.withdrawn else ""
         print(f"The bundle is {'good' if found.good else 'NOT good'}.{withdrawn}")
     if not found.good or found.withdrawn:

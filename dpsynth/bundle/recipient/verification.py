@@ -535,6 +535,9 @@ def verified(path: str | Path, key: str | None = None, notices: str | Path | Non
 
 
 def _verified(folder: Path, key: str | None) -> Verification:
+    # To open a pipe, or a device, may take for ever.
+    if odd := [name for name in public_files(folder) if not (folder / name).is_file()]:
+        return _refuted([(name, "is no file that can be read.") for name in odd], None)
     faults = list(_changed(folder))
     signed_by, of_signature = _signature(folder, key)
     faults += of_signature
@@ -603,10 +606,7 @@ def _changed(folder: Path) -> Iterator[Fault]:
         yield CHECKSUMS, "is missing or can't be read."
         return
     files = [name for name in public_files(folder) if name not in UNLISTED]
-    listed: dict[str, str] = {}
-    for line in written.splitlines():
-        digest, _, name = line.partition("  ")
-        listed[name] = digest
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in written.splitlines())}
     for name in sorted(listed.keys() - set(files)):
         yield name, f"is named in {CHECKSUMS} and is not there."
     found: dict[str, str] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -208,7 +208,7 @@ def review_of_request(request: Request, spec: Spec, page: Reading) -> Review:
         guarantee=guarantee,
         not_protected=(left_unprotected(guarantee.unit),),
         ways=tuple(_ways(spec, plan, worked_out)),
-        columns=_columns(worked_out.layout),
+        columns=_columns(worked_out.layout, {c.name for c in worked_out.columns if c.search is not None}),
         outside=_in_sentences(disclosed_beforehand(worked_out)),
         criteria=tuple(one.words for one in spec.accept.criteria) if isinstance(spec.accept, Accept) else (),
         exam=_exam(plan),
@@ -233,7 +233,7 @@ def review_of_bundle(public: Path, manifest: Manifest, page: Reading | None) -> 
         guarantee=manifest.composed,
         not_protected=manifest.not_protected,
         ways=(),
-        columns=_columns(manifest.layout),
+        columns=_columns(manifest.layout, manifest.found_with_budget),
         outside=_in_sentences(manifest.disclosed_outside),
         criteria=tuple(one.line for one in manifest.verdict.criteria),
         exam=tuple(manifest.verdict.in_words),
@@ -287,14 +287,16 @@ def _way(name: str, plan: Plan, worked_out: CompiledSpec) -> Way:
     )
 
 
-def _columns(layout: Layout) -> tuple[Column, ...]:
+def _columns(layout: Layout, found: Collection[str]) -> tuple[Column, ...]:
     return tuple(
-        Column(str(described["name"]), str(described["type"]), _said(described))
+        Column(str(described["name"]), str(described["type"]), _said(described, found))
         for described in public_schema(layout)
     )
 
 
-def _said(described: Mapping[str, object]) -> str:
+def _said(described: Mapping[str, object], found: Collection[str]) -> str:
+    if described["name"] in found:
+        return "found with a part of ε"
     labels = described.get("labels")
     if not isinstance(labels, Sequence):
         return ""

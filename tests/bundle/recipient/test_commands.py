@@ -29,6 +29,8 @@ def test_verify_says_good_or_bad_by_its_exit_code_and_names_the_file(dpsynth, ma
     assert "README.md: is not what SHA256SUMS says.\n" in bad.out
     found = json.loads(dpsynth("verify", str(folder), "--json").out)
     assert found["good"] is False and found["findings"][0]["file"] == "README.md"
+    (folder / "a\nThe bundle is good.").touch()
+    assert "The bundle is good." not in dpsynth("verify", str(folder)).out.splitlines()
 
 
 def test_a_bundle_of_an_earlier_version_is_one_paragraph(dpsynth, copied):

@@ -1,6 +1,7 @@
 """A stranger finds any change of a bundle, and a bundle that contradicts itself, by its public folder."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -108,6 +109,14 @@ def test_a_missing_file_is_named(copied, name):
     folder = copied()
     (folder / name).unlink()
     assert name in faults(folder)
+
+
+@pytest.mark.parametrize("name", ["exam.csv", MANIFEST, CHECKSUMS, SIGNATURE, "more"])
+def test_a_pipe_is_a_finding_and_is_not_waited_for(copied, name):
+    folder = copied()
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    assert faults(folder) == {name: "is no file that can be read."}
 
 
 def test_a_file_too_many_is_named(copied):

@@ -102,6 +102,11 @@ def test_attacks_are_on_a_rehearsal_of_a_request_and_on_a_table_drawn_of_a_bundl
         assert bounded and all(low <= float(most.removesuffix(" %")) for low, most in bounded)
 
 
+def test_values_that_are_found_are_not_among_those_that_are_disclosed(board: Board) -> None:
+    board.configure(columns={"sex": {"type": "category", "open": True}})
+    assert "sex text found with a part of ε" in section(reviewed(board, board.asked()), "outside")
+
+
 def test_less_of_epsilon_has_larger_errors(board: Board) -> None:
     page = reviewed(board, board.asked())
     rows = re.findall(

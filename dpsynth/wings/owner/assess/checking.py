@@ -414,7 +414,7 @@ class _Tallying:
                 "privacy.unit",
                 0,
                 "each synthetic row stands by itself: no rows of one person follow each other in the release",
-                f"if they should, name the column they are ordered by, such as {listed(by[:3], 'or')}, and "
+                f"if they should, name there what orders them, such as {listed(by[:3], 'or')}, and "
                 f"declare {persons.column} as {{type: identifier, surrogates: true}}",
                 f"history: {{order_by: {by[0]}}}",
             )
