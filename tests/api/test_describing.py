@@ -71,6 +71,8 @@ def test_what_cannot_be_described_is_refused_without_a_cell(monkeypatch, tmp_pat
     for source in (pd.DataFrame(index=range(3)), 5, tmp_path / "absent.csv"):
         with pytest.raises(SourceError):
             dpsynth.describe(source)
+    with pytest.raises(ConfigError, match="describe takes one table"):
+        dpsynth.describe({"visits": table()})
     with pytest.raises(ConfigError, match="describe takes a table"):
         dpsynth.describe(dpsynth.Spec.from_dict({
             "privacy": {"epsilon": 1}, "ledger": {"dataset": "d"}, "columns": {"ill": {"type": "boolean"}}

@@ -302,8 +302,13 @@ def test_a_release_is_compared_with_the_private_tables_of_its_configuration(tmp_
     path.write_text(json.dumps({"tables": tables, "privacy": {"epsilon": 4}, "ledger": {"dataset": "homes"}}))
     compared = evaluate(released_one.folder, None, path)
     assert compared.rows[0] == 600 and len(compared.columns) == len(released_one.drawn.source.layout.columns)
-    with pytest.raises(ConfigError, match="compared with those of its --config alone"):
+    with pytest.raises(ConfigError, match="compared with --config, which describes them"):
         evaluate(released_one.folder, tmp_path / "households.csv")
+    in_memory = dpsynth.evaluate(released_one, found, config=path)
+    by_spec = dpsynth.evaluate(released_one, found, config=dpsynth.load(path))
+    assert in_memory.frame.equals(by_spec.frame) and in_memory.frame.equals(compared.frame)
+    with pytest.raises(ConfigError, match="compared with the argument config, which describes them"):
+        dpsynth.evaluate(released_one, found)
 
 
 def test_no_private_table_is_a_public_one_or_the_folder_of_bundles(tmp_path):

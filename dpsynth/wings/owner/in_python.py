@@ -129,6 +129,8 @@ def describe(source: Table | str | Path) -> Description:
     Raises:
         DpsynthError: SourceError if it can't be read, StepFailed for an unforeseen error.
     """
+    if isinstance(source, Mapping):
+        raise ConfigError("describe takes one table. For linked ones, write files: dpsynth init FILES --look")
     closed = held(source)
     del source
     if isinstance(closed, Spec):
@@ -236,11 +238,11 @@ def _completed(keys: Mapping[str, object]) -> dict[str, object]:
 
 def evaluate(
     bundle: Release | str | Path,
-    against: Table | str | Path | None = None,
+    against: Table | Mapping[str, Table] | str | Path | None = None,
     /,
     *,
     targets: Sequence[str] = (),
-    config: str | Path | None = None,
+    config: str | Path | Spec | None = None,
 ) -> Evaluation:
     """A comparison of a release with its private table, for the table's owner alone.
 
@@ -248,9 +250,10 @@ def evaluate(
 
     Args:
         bundle: the release, or the folder of its bundle.
-        against: the private table, in memory or the path of its file; left out: the table of ``config``.
+        against: the private table, in memory or the path of its file, or linked ones in memory, by name; left
+            out: those of ``config``.
         targets: columns to predict, from synthetic and from private rows.
-        config: the release's YAML file, for how the table's file is written.
+        config: the release's YAML file or spec: how the table's file is written, or how tables are linked.
 
     Returns:
         The evaluation. ``frame`` has the distances of columns and pairs, ``report()`` is its page. All of it
@@ -265,6 +268,6 @@ def evaluate(
         raise ConfigError("A release is compared with a table, not with a spec: hand over the table.")
     folder = bundle.folder / bundle.audience if isinstance(bundle, Release) else Path(bundle)
     with spelt_in_python():
-        found = compare(folder, closed, None if config is None else Path(config), targets)
+        found = compare(folder, closed, Path(config) if isinstance(config, str) else config, targets)
         write_evaluation(found)
     return found

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from dpsynth import figures
 from dpsynth.bundle.pages import InlinePage
 from dpsynth.bundle.structure_tree import PairCell, PairMatrix, pair_matrix
-from dpsynth.config import load
+from dpsynth.config import Spec, load
 from dpsynth.config.files import FileForm
 from dpsynth.config.files.form import named_form
 from dpsynth.config.files.opening import unheard
@@ -143,7 +143,7 @@ class Evaluation:
 def evaluate(
     bundle: Path,
     against: Path | MemoryTable | None,
-    config: Path | None = None,
+    config: Path | Spec | None = None,
     targets: Sequence[str] = (),
 ) -> Evaluation:
     """The evaluation of a bundle.
@@ -151,7 +151,8 @@ def evaluate(
     Args:
         bundle: the folder with ``public`` and ``private``.
         against: the private table, or the path of its file; left out: the config's.
-        config: the release's configuration, for the form of the table's file; left out: that in the manifest.
+        config: the release's configuration, for linked tables, or for the form of the table's file; left out:
+            that in the manifest.
         targets: columns to predict.
 
     Raises:
@@ -168,16 +169,19 @@ def evaluate(
 
 
 def _evaluation(
-    bundle: Path, against: Path | MemoryTable | None, config: Path | None, targets: Sequence[str]
+    bundle: Path, against: Path | MemoryTable | None, config: Path | Spec | None, targets: Sequence[str]
 ) -> Evaluation:
     owned = OwnedBundle.at(bundle)
     check_targets(owned.columns, targets)
     names, step = list(dict.fromkeys(c.source for c in owned.columns)), Steps(plainly)
     rows: MemoryTable | LinkedRows | None = against if isinstance(against, MemoryTable) else None
-    if owned.facts.tables is not None and not isinstance(against, MemoryTable):
-        if config is None or against is not None:
-            raise ConfigError("A release of linked tables is compared with those of its --config alone.")
-        rows = LINKED.needed("tables")(load(config), None)
+    if owned.facts.tables is not None:
+        if config is None or isinstance(against, Path):
+            raise ConfigError(
+                "Linked tables are compared with --config, which describes them, not by a path."
+            )
+        linked = config if isinstance(config, Spec) else load(config)
+        rows = LINKED.needed("tables")(linked, against)
     if rows is not None:
         path: Place | str = "the linked tables" if owned.facts.tables else "the table in memory"
         step("check the table's header", rows.check, names)
@@ -208,13 +212,16 @@ def _evaluation(
     )
 
 
-def _source(against: Path | None, config: Path | None, released: FileForm | None) -> tuple[Place, FileForm]:
+def _source(
+    against: Path | None, config: Path | Spec | None, released: FileForm | None
+) -> tuple[Place, FileForm]:
     """The private table's path and form: as in the config, as it was released, or by its file's name."""
     if config is not None:
-        source = load(config, source=None if against is None else str(against)).source
-        if source.path is None:
+        named = None if against is None else str(against)
+        source = (config if isinstance(config, Spec) else load(config, source=named)).source
+        if (path := named or source.path) is None:
             raise ConfigError(f"{config} names no table. Name it with --against.")
-        return place_of(source.path), source.form
+        return place_of(path), source.form
     if against is None:
         raise ConfigError(
             "Name the private table with --against TABLE, or the release's configuration with --config."
