@@ -143,10 +143,7 @@ def check_purpose(purpose: str) -> str:
 
 
 def approve(
-    ledger: Ledger,
-    name: str,
-    key: SigningKey,
-    seen: Callable[[Request, Governed, Reading], None],
+    ledger: Ledger, name: str, key: SigningKey, seen: Callable[[Request, Governed, Reading], None]
 ) -> tuple[Request, int]:
     """Approve a request; and how many approvals it still lacks.
 

@@ -217,9 +217,7 @@ def withdraw(  # noqa: PLR0913 (options of a command)
     print(path)
 
 
-def publish(
-    release: Annotated[Path, typer.Argument(help="The folder of a release under embargo.")],
-) -> None:
+def publish(release: Annotated[Path, typer.Argument(help="The folder of a release under embargo.")]) -> None:
     """Open a sealed release once its embargo has ended; the last line printed is its folder."""
     from dpsynth.wings.governance.sealing import publish as opened
 

@@ -179,10 +179,7 @@ class Governed:
 
     def copy(self) -> Governed:
         return replace(
-            self,
-            requests=dict(self.requests),
-            request_of=dict(self.request_of),
-            notices=dict(self.notices),
+            self, requests=dict(self.requests), request_of=dict(self.request_of), notices=dict(self.notices)
         )
 
     # Rows.

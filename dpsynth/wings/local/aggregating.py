@@ -396,10 +396,7 @@ def held_answers(
             continue
         tree = tree.with_clique(answer.clique)
     return Selection(
-        tuple(answers[i].clique for i in worth),
-        tuple(answers[i] for i in worth),
-        start,
-        beside=tuple(beside),
+        tuple(answers[i].clique for i in worth), tuple(answers[i] for i in worth), start, beside=tuple(beside)
     )
 
 

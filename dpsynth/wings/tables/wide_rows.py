@@ -346,8 +346,7 @@ def _reader(name: str, source: Source | None) -> _Reader:
     # Workers of other processes may run in another folder.
     whole = path.absolute() if isinstance(path, Path) else path
     return _Reader(
-        partial(check_source, path, form=form),
-        partial(read_cells, whole, form=form, keep_broken=False),
+        partial(check_source, path, form=form), partial(read_cells, whole, form=form, keep_broken=False)
     )
 
 

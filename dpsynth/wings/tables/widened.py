@@ -37,9 +37,7 @@ from dpsynth.columns.kinds import ColumnSpec, layout_of
 from dpsynth.columns.numeric import IntegerColumn
 from dpsynth.columns.rules import RuleRefused, Rules, rules_of
 from dpsynth.columns.rules.rule import tie_of
-from dpsynth.columns.section import (
-    refused,
-)
+from dpsynth.columns.section import refused
 from dpsynth.config.document import nested
 from dpsynth.config.grammar import MAX_RULES, check_layout, check_rules
 from dpsynth.config.source import InTables

@@ -48,8 +48,7 @@ def answer(  # noqa: PLR0913 (options of a command)
     resume: Annotated[str | None, typer.Option(help="Finish the interrupted release of this id.")] = None,
     outputs: Annotated[Path, typer.Option(help="The folder of bundles.")] = Path("outputs"),
     config_only: Annotated[
-        Path | None,
-        typer.Option(help="Only write, to a new file, the config that would answer."),
+        Path | None, typer.Option(help="Only write, to a new file, the config that would answer.")
     ] = None,
 ) -> None:
     """Answer a recipient's question by a small release, from the budget for questions."""

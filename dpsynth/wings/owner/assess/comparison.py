@@ -327,12 +327,7 @@ def _figures(numbers: Numbers) -> Figures:
         return Figures(missing, None, None, (None,) * len(QUANTILES), None, None)
     quantiles = tuple(float(q) for q in np.quantile(known, QUANTILES))
     return Figures(
-        missing,
-        float(known.mean()),
-        float(known.std()),
-        quantiles,
-        float(known.min()),
-        float(known.max()),
+        missing, float(known.mean()), float(known.std()), quantiles, float(known.min()), float(known.max())
     )
 
 

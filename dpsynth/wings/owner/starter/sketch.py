@@ -193,13 +193,7 @@ class Draft:
         person = self.person if unit is None else unit.column
         form = look.form or self.form
         return replace(
-            self,
-            columns=columns,
-            looked=True,
-            person=person,
-            unit=unit,
-            questions=look.questions,
-            form=form,
+            self, columns=columns, looked=True, person=person, unit=unit, questions=look.questions, form=form
         )
 
 

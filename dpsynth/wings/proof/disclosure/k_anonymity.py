@@ -63,10 +63,7 @@ class Generalised:
 
 
 def generalised(
-    codes: Mapping[str, AnyCodes],
-    hierarchies: Sequence[Hierarchy],
-    sensitive: Sequence[str],
-    demand: Demand,
+    codes: Mapping[str, AnyCodes], hierarchies: Sequence[Hierarchy], sensitive: Sequence[str], demand: Demand
 ) -> Generalised:
     """The generalisation of least loss that meets a demand, and the rows that it keeps.
 
