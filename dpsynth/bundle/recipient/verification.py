@@ -30,7 +30,7 @@ from dpsynth.accounting.events import Guarantee, RecordedEvent, from_json
 from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.neighbours import Neighbours, neighbours_in_words
 from dpsynth.accounting.subsampling import Sampling
-from dpsynth.bundle import StatisticTable, compute_statistics
+from dpsynth.bundle import compute_statistics
 from dpsynth.bundle.manifest import (
     MANIFEST,
     BundleRefused,
@@ -70,7 +70,7 @@ from dpsynth.columns.domain import Clique, row_before
 from dpsynth.columns.measurement import Examined, Kind, NoisyDistances, UnitsByRows, pooled_counts
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.statistics.cut_off import CutOff, Kept
-from dpsynth.statistics.exam import Basis, Exam
+from dpsynth.statistics.exam import FILE, Basis, Exam
 from dpsynth.statistics.measured_figures import FINER, SUMS
 from dpsynth.statistics.sampled_estimates import SampledUnits
 from dpsynth.statistics.verdict import Finished, Judged, Judgement, Verdict
@@ -78,6 +78,7 @@ from dpsynth.wing import Point
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 MEASUREMENTS = "measurements.parquet"
@@ -240,10 +241,12 @@ def verdict_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
         return [_TIERS], []
     stated = bundle.verdict
     try:
-        again = _recomputed(bundle, stated, cut)
+        again, (_, exam) = _recomputed(bundle, stated, cut), _exam(bundle)
+        other = [] if exam is None else _differences(bundle.errors, exam.table, (), measured=True)
     except (KeyError, TypeError, ValueError, IndexError, ConfigError):
         return [], [(MANIFEST, "has a verdict on other columns or files than the bundle has.")]
     faults = [(MANIFEST, words) for words in _verdict_differences(stated, again)]
+    faults += [(FILE, words) for words in other]
     if not faults and bundle.facts.verdict.in_words != again.lines:
         faults.append((MANIFEST, "says the verdict in other words than it follows from."))
     if faults:
@@ -328,8 +331,7 @@ def _basis(bundle: OpenedBundle, examined: Mapping[Clique, str]) -> Basis:
 def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:
     facts, table = bundle.facts.exam, bundle.errors
     kinds, bases = ([*table[name]] if len(table) else [] for name in ("kind", "basis"))
-    names = [name for name in table.columns if name.startswith("column_")]
-    cells = zip(*(table[name] for name in names), strict=True) if len(table) else ()
+    cells = table[[name for name in table.columns if name.startswith("column_")]].itertuples(index=False)
     cliques = [tuple(c for c in row if isinstance(c, str) and c) for row in cells]
     basis = _basis(bundle, dict(zip(cliques, bases, strict=True)))
     if facts is None:
@@ -339,7 +341,7 @@ def _exam(bundle: OpenedBundle) -> tuple[Basis, Exam | None]:
     if facts.answered:
         values = table["distance"].to_numpy(dtype=np.int64)
         distances = NoisyDistances(tuple(cliques), values, facts.noise, facts.scale)
-    domain = domain_of(bundle.layout.columns)
+    domain = domain_of(bundle.layout.columns).with_rows_before
     return basis, Exam(examined, distances, facts.rows, domain, basis, facts.classified)
 
 
@@ -401,7 +403,8 @@ def rebuilt(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
             continue
         by_model += not table.measured
         compared += table.measured
-        faults += [(stated.file, words) for words in _differences(frame, table)]
+        differ = _differences(frame, table.table, table.label_names, table.measured)
+        faults += [(stated.file, words) for words in differ]
     return _told(compared, by_model, left), faults
 
 
@@ -425,24 +428,23 @@ def _text_of(asked: Mapping[str, Any] | None) -> str:
 
 def _in_the_tree(bundle: OpenedBundle) -> bool:
     names = {column: groups for groups, column in bundle.rows.wanted.values_of.items()}
-    tree = bundle.model.tree
     answers = (*bundle.answers.answers, *bundle.answers.weights)
-    return all(tree.home([names.get(c, c) for c in answer.clique]) is not None for answer in answers)
+    return all(bundle.model.tree.home([names.get(c, c) for c in a.clique]) is not None for a in answers)
 
 
-def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
+def _differences(frame: pd.DataFrame, table: pa.Table, labels: Clique, measured: bool) -> list[str]:
     import pandas as pd
 
-    made = table.table.to_pandas()
+    made = table.to_pandas()
     if list(frame.columns) != list(made.columns) or len(frame) != len(made):
         return ["has other rows or columns than the measurements give."]
     found = []
     for name in made.columns:
         # Without refits a figure by the model has no interval to claim anything of.
-        if name in table.label_names or name == "basis" or (name == "limits" and table.measured):
+        if name in labels or name == "basis" or (name == "limits" and measured):
             if frame[name].astype(str).tolist() != made[name].astype(str).tolist():
                 found.append(f"has other texts in the column {name} than the measurements give.")
-        elif table.measured or name == "estimate":
+        elif measured or name == "estimate":
             numbers = [pd.to_numeric(f[name], errors="coerce") for f in (frame, made)]
             one, two = (own.to_numpy(dtype=np.float64, na_value=np.nan) for own in numbers)
             largest = max(float(np.nanmax(np.abs(two), initial=0.0)), 1.0)
@@ -565,9 +567,8 @@ def _verified(folder: Path, key: str | None) -> Verification:
         *([] if key is None else [f"The checksums are signed by {signed_by}, the key that was given."]),
         *(sentence for said, _ in found for sentence in said),
     ]
-    caution = () if key is not None else (_caution(signed_by),)
     findings = (Finding(*fault) for fault in (*faults, *_unreadable(bundle)))
-    return Verification(tuple(findings), tuple(proven), caution, signed_by)
+    return Verification(tuple(findings), tuple(proven), () if key else (_caution(signed_by),), signed_by)
 
 
 def _refuted(faults: Sequence[Fault], signed_by: str | None) -> Verification:

@@ -280,13 +280,28 @@ def test_an_exam_with_smaller_errors_contradicts_the_verdict(copied):
     folder = copied()
     path = folder / "exam.csv"
     header, *lines = path.read_text().splitlines()
-    spot = header.split(",").index("distance")
+    spot = {name: place for place, name in enumerate(header.split(","))}
     rows = [line.split(",") for line in lines]
-    worst = max((row for row in rows if row[0] == "pair"), key=lambda row: int(row[spot]))
-    worst[spot] = str(int(worst[spot]) // 2)
+    worst = max((row for row in rows if row[0] == "pair"), key=lambda row: int(row[spot["distance"]]))
+    less = int(worst[spot["distance"]]) // 2
+    worst[spot["distance"]] = str(int(worst[spot["distance"]]) - less)
+    of_rows = less / 2 / json.loads((folder / MANIFEST).read_text())["exam"]["rows"]
+    for name in ("error", "low", "high"):
+        worst[spot[name]] = str(max(float(worst[spot[name]]) - of_rows, 0.0))
     path.write_text("\n".join([header, *map(",".join, rows)]) + "\n")
     sealed(folder)
     assert "its verdict on" in faults(folder)[MANIFEST] or "its files give" in faults(folder)[MANIFEST]
+
+
+@pytest.mark.parametrize("name", ["basis", "cells", "error", "standard_error", "low", "high"])
+def test_a_figure_of_the_exam_that_does_not_follow_from_its_distance_is_found(copied, name):
+    path = copied() / "exam.csv"
+    header, first, *rest = path.read_text().splitlines()
+    cells = first.split(",")
+    cells[header.split(",").index(name)] = "independent" if name == "basis" else "0.5"
+    path.write_text("\n".join([header, ",".join(cells), *rest, ""]))
+    sealed(path.parent)
+    assert f"in the column {name} than the measurements give" in faults(path.parent)["exam.csv"]
 
 
 def test_the_verdict_of_a_good_bundle_is_recomputed(made):
