@@ -25,7 +25,7 @@ import numpy as np
 
 from dpsynth.accounting.amount import float_up
 from dpsynth.accounting.calibration import noise_named
-from dpsynth.accounting.composition import amount_of, compose, of_other_deltas, of_recognition
+from dpsynth.accounting.composition import amount_of, compose, of_groups, of_other_deltas, of_recognition
 from dpsynth.accounting.events import Guarantee, RecordedEvent, from_json
 from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.neighbours import Neighbours, neighbours_in_words
@@ -132,14 +132,16 @@ def guarantee_findings(bundle: OpenedBundle) -> tuple[list[str], list[Fault]]:
         stated, found = getattr(published, key), getattr(again, key)
         if not _equal(found, stated):
             faults.append((MANIFEST, f"states {key} = {stated}; its mechanisms add up to {found}."))
-    for what, lines in (("profile", of_other_deltas(again)), ("recognition", of_recognition(again))):
-        told = [one.model_dump() for one in getattr(published, what)]
-        if told and not all(
-            len(told) == len(lines) and _equal(line[key], one[key])
-            for one, line in zip(told, lines, strict=False)
-            for key in line
-        ):
-            faults.append((MANIFEST, f"states another {what} of the guarantee than its mechanisms give."))
+    curves: Mapping[str, Callable[[Guarantee], Sequence[Mapping[str, float | None]]]] = {
+        "profile": of_other_deltas,
+        "recognition": of_recognition,
+        "groups": of_groups,
+    }
+    for what, curve in curves.items():
+        told, lines = [one.model_dump() for one in getattr(published, what)], curve(again)
+        both = [(line[key], one[key]) for one, line in zip(told, lines, strict=False) for key in line]
+        if told and (len(told) != len(lines) or not all(_equal(*figures) for figures in both)):
+            faults.append((MANIFEST, f"states another guarantee.{what} than its mechanisms give."))
     faults += _uncharged(bundle, mechanisms)
     if faults:
         return [], faults
@@ -693,9 +695,8 @@ def _unreadable(bundle: OpenedBundle) -> Iterator[Fault]:
 
 
 def _check_synthetic(bundle: OpenedBundle) -> None:
-    frame = bundle.synthetic
-    names = [part.name for part in bundle.layout.parts]
-    if len(frame) != bundle.facts.synthetic_rows or not set(names) <= set(map(str, frame.columns)):
+    frame, names = bundle.synthetic, {part.name for part in bundle.layout.parts}
+    if len(frame) != bundle.facts.synthetic_rows or not names <= set(map(str, frame.columns)):
         raise DpsynthError("The synthetic table has other rows or columns than the manifest says.")
     *others, last = table_names(public_files(bundle.folder))
     for file in others:

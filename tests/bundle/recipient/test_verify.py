@@ -228,15 +228,21 @@ def flatter(manifest):
     manifest["guarantee"]["profile"][0]["epsilon"] *= 0.9
 
 
+def milder(manifest):
+    manifest["guarantee"]["groups"][0]["epsilon"] *= 0.9
+
+
 def unrecognised(manifest):
     manifest["guarantee"]["recognition"][-1]["at_most"] *= 0.9
 
 
-@pytest.mark.parametrize(("change", "what"), [(flatter, "profile"), (unrecognised, "recognition")])
+@pytest.mark.parametrize(
+    ("change", "what"), [(flatter, "profile"), (unrecognised, "recognition"), (milder, "groups")]
+)
 def test_a_profile_that_does_not_follow_from_the_mechanisms_is_found(copied, change, what):
     folder = copied()
     sealed(folder, change)
-    assert f"states another {what} of the guarantee than its mechanisms give." in faults(folder)[MANIFEST]
+    assert f"states another guarantee.{what} than its mechanisms give." in faults(folder)[MANIFEST]
 
 
 def smaller(manifest):
