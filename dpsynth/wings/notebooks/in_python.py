@@ -6,6 +6,7 @@ is charged to the ledger.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -77,11 +78,12 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         self.outputs = outputs
         self.keys = keys
 
-    def fit(self, X: Table | ArrayLike, y: object = None) -> Self:
+    def fit(self, X: Table | Mapping[str, Table] | ArrayLike, y: object = None) -> Self:
         """Release a table.
 
         Args:
-            X: a table as ``dpsynth.release`` takes it, or an array of shape (rows, columns).
+            X: a table as ``dpsynth.release`` takes it, or an array of shape (rows, columns); or linked tables
+                by name, which ``keys`` describes under tables.
             y: ignored.
 
         Raises:
@@ -96,8 +98,9 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         keys = {key: value for key, value in named.items() if value is not None} | {
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "columns": self._declared(names),
         }
+        if "tables" not in (self.keys or {}):
+            keys["columns"] = self._declared(names)
         twice = next((key for key in self.keys or {} if key in keys), None)
         if twice is not None:
             raise ConfigError(f"{twice} is given twice: as a parameter, and under keys. Keep one.")
@@ -119,6 +122,14 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "release_")
         return self.release_.sample(n, seed=random_state, given=given)
+
+    def sample_tables(
+        self, n: int, random_state: int | None = None, *, given: Given = None
+    ) -> dict[str, pd.DataFrame]:
+        """Synthetic rows of the linked table at the root, with all rows below, as ``sample`` draws them."""
+        check_is_fitted(self, "release_")
+        bundle = self.release_.bundle if isinstance(self.release_, Release) else self.release_
+        return bundle.sample_tables(n, seed=random_state, given=given)
 
     def save(self, outputs: str | Path) -> Path:
         """Copy the whole bundle of the fit to ``outputs/<release>/<release id>``.
@@ -161,6 +172,9 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _table(self, table: object) -> tuple[object, list[str]]:
+        # A sparse matrix of scipy may be a dictionary too.
+        if isinstance(table, Mapping) and not hasattr(table, "shape"):
+            return table, []
         if hasattr(table, "__arrow_c_stream__") or hasattr(table, "iloc"):
             validate_data(self, table, skip_check_array=True)
             return table, [
@@ -168,8 +182,15 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
             ]
         import pandas as pd
 
-        # The number of rows is private: an empty table is no error.
-        cells = check_array(table, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+        try:
+            # The number of rows is private: an empty table is no error.
+            cells = check_array(table, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+            refused = ""
+        except ValueError as error:
+            # It quotes the array, and its number of rows.
+            refused = re.sub(r"shape=\([0-9]+", "shape=(", str(error).partition("\n")[0])
+        if refused:
+            raise ValueError(refused)
         validate_data(self, cells, skip_check_array=True)
         names = [f"x{i}" for i in range(cells.shape[1])]
         return pd.DataFrame(np.asarray(cells), columns=names), names

@@ -134,6 +134,30 @@ def test_tables_of_any_library_and_arrays_are_fitted() -> None:
     assert list(array.sample(3).columns) == ["x1"] and not hasattr(array, "feature_names_in_")
 
 
+def test_linked_tables_are_fitted_by_name(folder: Path) -> None:
+    homes = pd.DataFrame({"home": range(200), "rooms": [1 + i % 4 for i in range(200)]})
+    people = pd.DataFrame({"home": [i // 2 for i in range(400)], "age": [i % 90 for i in range(400)]})
+    tables = {
+        "homes": {"key": "home", "columns": {"rooms": {"type": "integer", "min": 1, "max": 4}}},
+        "people": {
+            "parent": {"table": "homes", "key": "home", "max_children": 2},
+            "columns": {"age": {"type": "integer", "min": 0, "max": 99}},
+        },
+    }
+    fitted = dpsynth.Synthesizer(dataset="homes", keys={"tables": tables, "privacy": {"on_empty": "go"}})
+    found = fitted.fit({"homes": homes, "people": people}).sample_tables(30, random_state=1)
+    assert len(found["homes"]) == 30 and set(found["people"].home) <= set(found["homes"].home)
+    again = dpsynth.Synthesizer.load(fitted.save("models")).sample_tables(30, random_state=1)
+    assert all(again[name].equals(table) for name, table in found.items())
+
+
+@pytest.mark.parametrize("table", [["canary-4711"] * 9, np.full((9, 2), 4711j), {"a": ["canary-4711"]}])
+def test_a_refused_array_shows_no_cell(table: object) -> None:
+    with pytest.raises((ValueError, DpsynthError)) as refused:
+        of_visits().fit(table)
+    assert "4711" not in str(refused.value) and refused.value.__context__ is None
+
+
 def test_parameters_are_kept_as_given_and_checked_in_fit() -> None:
     from sklearn.base import clone
 
