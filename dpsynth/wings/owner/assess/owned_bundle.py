@@ -165,7 +165,7 @@ class CodedTable:
     def rows(self) -> int:
         return len(next(iter(self.codes.values())))
 
-    @property
+    @cached_property
     def sizes(self) -> Mapping[str, int]:
         return {column.name: column.size for column in self.columns}
 
