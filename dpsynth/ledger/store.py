@@ -215,7 +215,7 @@ class Store:
             ConfigError: the URL is malformed, or the file can't be written.
         """
         address = _parsed(url)
-        self.name = address.render_as_string(hide_password=True)
+        self.name = address.difference_update_query(["password", "sslpassword"]).render_as_string()
         self._file: Path | None = None
         options: dict[str, Any] = {}
         if address.get_backend_name() == "sqlite":

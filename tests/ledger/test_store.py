@@ -16,7 +16,9 @@ def url(path: Path) -> str:
 
 
 def test_a_password_is_not_shown() -> None:
-    assert "word" not in Store("postgresql://somebody:word@nowhere.invalid/ledger").name
+    assert "hush" not in Store("postgresql://somebody:hush@nowhere.invalid/ledger").name
+    found = Store("postgresql://somebody@nowhere.invalid/ledger?password=hush&sslpassword=hush&port=7").name
+    assert "hush" not in found and found.endswith("somebody@nowhere.invalid/ledger?port=7")
 
 
 def test_a_database_of_another_kind_is_refused() -> None:
