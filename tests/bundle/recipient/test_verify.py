@@ -86,7 +86,8 @@ def test_any_changed_byte_is_found(copied):
         path.write_bytes(whole[:at] + other + whole[at + 1 :])
         found = faults(folder)
         assert found, f"{path.name} at {at}"
-        assert path.relative_to(folder).as_posix() in found or path.name == CHECKSUMS
+        named = path.relative_to(folder).as_posix() in found
+        assert path.name == CHECKSUMS or (named and CHECKSUMS not in found)
         path.write_bytes(whole)
     assert verified(folder).good
 
