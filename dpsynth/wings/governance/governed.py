@@ -323,8 +323,8 @@ class Governed:
         if wanted is not None and wanted != content["occasion"]:
             return f"{asked} is for {wanted}, and this is {content['occasion'] or 'the whole table'}"
         if found.most is not None and found.used(release) >= found.most:
-            times = "once" if found.most == 1 else f"{found.most:,} times"
-            return f"{asked} was for {'one release' if found.most == 1 else times}, and is used up"
+            releases = "one release" if found.most == 1 else f"{found.most:,} releases"
+            return f"{asked} was for {releases}, and is used up"
         if found.until is not None and day > found.until:
             return f"{asked} was for releases until {found.until}"
         if self.lacking(found):

@@ -233,7 +233,7 @@ WAYS: dict[str, tuple[Callable[[Ledger], None], str]] = {
     "another unit": (after(unit="one event"), BEFORE.format("the configuration")),
     "a claim of other people": (after(other_people="so they say"), BEFORE.format("the configuration")),
     "used twice": (used_twice, "was for one release, and is used up"),
-    "once more than asked for": (once_too_often, "was for 3 times, and is used up"),
+    "once more than asked for": (once_too_often, "was for 3 releases, and is used up"),
     "another period": (of_another_period, "is for 2026-01, and this is 2026-02"),
     "resumed with another configuration": (resumed_with(config="e" * 64), "refuses to go on .* the config"),
     "resumed with another source": (
@@ -287,7 +287,7 @@ def test_an_approval_for_several_releases_is_for_that_many(database: str) -> Non
     granted(ledger, Uses(occasions=2))
     for number in range(2):
         assert reserved(ledger, f"r{number}", occasion=f"2026-0{number + 1}").occasion
-    with pytest.raises(NotApproved, match="was for 2 times, and is used up"):
+    with pytest.raises(NotApproved, match="was for 2 releases, and is used up"):
         reserved(ledger, "r3", occasion="2026-03")
     # An occasion that was released is shown again, for nothing.
     assert reserved(ledger, "r4", occasion="2026-01").release_id == "r0"
