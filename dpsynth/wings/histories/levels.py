@@ -27,6 +27,8 @@ _POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Powers of the factor that are tried."""
 _TURNS, _PACE, _FEW, _LEAST = 60, 0.5, 1e-4, 1e-9
 """Turns of a fit, the power of a turn's correction, and shares below which places and ways count as these."""
+_ALLOWED, _FASTER = 1.1, 1.2
+"""Growth of the error of a fit in a turn that is still taken, and of the power after such a turn."""
 _LEAST_RATIO = 0.02
 """Least of how usual a part is at a level, over how usual it is on the whole."""
 _EDGE = 2.5
@@ -123,12 +125,12 @@ def drawn_to(counts: Array, wanted: Array, lengths: Array, *, ahead: bool) -> Ar
         held = stepped(plain * pull, lengths, ahead=ahead).sum(axis=0)
         # A place that hardly any way leads to would grow, for its few rows, until it outweighs all others.
         ratio = (by_line(wanted) + _FEW) / (by_line(held) + _FEW)
-        off = float(by_line(wanted) @ np.abs(np.log(ratio)))
-        if off > least:
+        off = float(np.abs(by_line(held) - by_line(wanted)).sum())
+        if off > _ALLOWED * least:
             # Long units feel a pull in many rows: they were drawn too far.
             pace /= 2
         else:
-            least, nearest, missing, pace = off, pull, ratio, min(pace * 1.2, _PACE)
+            least, nearest, missing, pace = min(off, least), pull, ratio, min(pace * _FASTER, _PACE)
         pull = nearest * missing**pace
         pull = np.clip(pull / max(float(pull.max()), _LEAST), _LEAST, 1.0)
     return plain * pull

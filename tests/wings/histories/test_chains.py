@@ -116,7 +116,7 @@ def test_years_in_groups_go_on_by_their_own_steps(monkeypatch):
         assert (steps >= 0).all() and (steps == 1).mean() > alike
 
 
-@pytest.mark.parametrize("seed", [6, 9, 12, 20, 24, 27])
+@pytest.mark.parametrize("seed", [6, 9, 12, 20, 24, 27, 34])
 def test_a_place_of_few_rows_that_hardly_any_way_leads_to_moves_no_other_place(seed):
     rng, places = np.random.default_rng(seed), 20
     lengths = np.r_[7.0, np.full(9, 440.0)]
@@ -132,7 +132,7 @@ def test_a_place_of_few_rows_that_hardly_any_way_leads_to_moves_no_other_place(s
     wanted = np.r_[4, 6, 9, 11, 13, 11, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0.06, 0, 0.1, 0, 0.3]
     ways = levels.drawn_to(counts, wanted, lengths, ahead=True)
     held = levels.stepped(ways, lengths, ahead=True).sum(axis=0)
-    assert np.abs(held / held.sum() - wanted / wanted.sum()).sum() / 2 < 0.1
+    assert np.abs(held / held.sum() - wanted / wanted.sum()).sum() / 2 < 0.01
 
 
 def test_long_units_that_stay_at_a_place_for_most_of_their_rows_have_the_wanted_rows():
