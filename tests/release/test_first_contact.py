@@ -13,7 +13,10 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 DATA = Path(os.environ.get("DPSYNTH_DATA", "/nonexistent"))
 NO_DATA = pytest.mark.skipif(not DATA.is_dir(), reason="DPSYNTH_DATA names no folder of real tables")
 
-pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks stand in a checkout")
+pytestmark = [
+    pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks stand in a checkout"),
+    pytest.mark.usefixtures("seeded_noise"),
+]
 
 
 @pytest.fixture
