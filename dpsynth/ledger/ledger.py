@@ -150,9 +150,8 @@ class Reading:
 
     def named(self, entry: Reservation) -> Reservation:
         """The request with the name of its account; a recorded release keeps its own."""
-        recorded = self.release(entry.release_id)
-        if recorded is not None:
-            return replace(entry, dataset=entry.dataset or recorded.dataset)
+        if recorded := self.release(entry.release_id):
+            entry = replace(entry, dataset=entry.dataset or recorded.dataset)
         return replace(entry, dataset=self.dataset_of(entry.table))
 
     def standing(self, entry: Reservation) -> ReleaseEntry | None:

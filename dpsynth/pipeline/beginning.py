@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 from dpsynth.accounting.slices import Slice
 from dpsynth.config import CompiledSpec, Spec
+from dpsynth.config.files.place import same_table
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError, TakenOver
-from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
+from dpsynth.ledger.balance import BETWEEN, Balance, ReleaseEntry, Reservation
 from dpsynth.ledger.refusals import taken_over
 from dpsynth.pipeline.earlier_releases import Reused, earlier_releases
 from dpsynth.pipeline.inputs import Inputs, accept_source, check_public_table, inputs_of, is_locked
@@ -175,9 +176,7 @@ def _new(
     tell: Tell,
 ) -> _Begun:
     occasion, folder = occasion_of(inputs.spec, now, request.period), request.outputs / inputs.spec.release
-    release_id, holder = _new_id(now), secrets.token_hex(16)
-    if request.rehearsal:
-        release_id = f"rehearsal-{release_id}"
+    release_id, holder = "rehearsal-" * request.rehearsal + _new_id(now), secrets.token_hex(16)
     wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
     wanted = replace(wanted, allowance=request.allowance)
     for hint in _check_new(inputs, ledger, known, wanted, occasion, folder):
@@ -240,12 +239,13 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
         if request.resume is None and isinstance(error, BudgetRefused | ConfigError):
             discard(partial_of(folder, begun.release_id))
         raise
-    name = entry.release_id
+    name, by_id = entry.release_id, request.resume is not None
+    if by_id and not same_table(wanted.source, entry.source):
+        began, now = (source.replace(BETWEEN, ", ") for source in (entry.source, wanted.source))
+        tell(f"Release {name} began with the table {began}, and goes on with {now}. They must be the same.")
     journal.sealed = entry.state == "closed"
     journal.fence = functools.partial(ledger.fence, name, holder)
-    partial = partial_of(folder, name)
-    by_id = request.resume is not None
-    final = folder / name
+    final, partial = folder / name, partial_of(folder, name)
     return ReleaseRun(entry.dataset, name, begun.occasion, final, partial, ledger, journal, holder, by_id)
 
 

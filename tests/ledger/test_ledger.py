@@ -198,6 +198,15 @@ def test_a_release_id_stands_for_one_release(ledger: Ledger, change: dict[str, o
         ledger.reserve(replace(ASK, **change))  # type: ignore[arg-type]
 
 
+def test_a_release_is_not_resumed_with_a_table_of_another_account(ledger: Ledger) -> None:
+    began, other = (replace(ASK, release_id=name, dataset="", source=f"/{name}.csv") for name in ("r1", "r2"))
+    ledger.reserve(began)
+    ledger.reserve(replace(other, release="another"))
+    assert ledger.reserve(began).dataset == ledger.reserve(replace(began, source="/moved.csv")).dataset
+    with pytest.raises(ConfigError, match=r"/r2\.csv has an account .* second cap"):
+        ledger.reserve(replace(began, source="/r2.csv"))
+
+
 def test_an_abandoned_release_is_not_resumed(ledger: Ledger) -> None:
     ledger.reserve(ASK)
     ledger.abandon("r1", NOTHING, [])

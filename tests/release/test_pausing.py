@@ -112,6 +112,15 @@ def test_a_paused_release_that_is_resumed_goes_on_and_keeps_its_planned_guarante
         assert EMPTY.search((public / page).read_text())
 
 
+def test_a_release_that_goes_on_with_another_table_says_so(keeper: Keeper, unread: Place) -> None:
+    release_id = paused(keeper.run(unread))
+    (unread.folder / "moved.csv").write_bytes((unread.folder / "people.csv").read_bytes())
+    done = keeper.run(unread, "--resume", release_id, "--source", "moved.csv")
+    assert done.code == 0 and re.search(
+        r"began with the table \S+people\.csv, and goes on with \S+moved\.csv", done.err
+    )
+
+
 def paused_at(step: Step) -> bytes:
     """The line of a journal that says so."""
     return f'{{"kind":"paused","at":"{step}"}}\n'.encode()
