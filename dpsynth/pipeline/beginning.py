@@ -240,8 +240,9 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
             discard(partial_of(folder, begun.release_id))
         raise
     name, by_id = entry.release_id, request.resume is not None
-    if by_id and not same_table(wanted.source, entry.source):
-        began, now = (source.replace(BETWEEN, ", ") for source in (entry.source, wanted.source))
+    sources = [source.split(BETWEEN) for source in (entry.source, wanted.source)]
+    if by_id and not all(map(same_table, *sources)):
+        began, now = map(", ".join, sources)
         tell(f"Release {name} began with the table {began}, and goes on with {now}. They must be the same.")
     journal.sealed = entry.state == "closed"
     journal.fence = functools.partial(ledger.fence, name, holder)
