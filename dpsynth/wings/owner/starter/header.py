@@ -110,7 +110,8 @@ def read_header(path: Path, kind: str | None = None) -> Header:
     types: dict[str, Declared] = {}
     searched = False
     with plainly(path, form, "Relative paths start at the working directory."):
-        if kind is None and named is None and (other := other_format(path)):
+        guessed = kind is None and form.kind == "csv" and form.compression is None
+        if guessed and (other := other_format(path)):
             raise SourceError(f"{path} is no CSV file. {other}")
         if form.kind == "parquet":
             names, types = _parquet(path)

@@ -76,6 +76,9 @@ def test_a_file_that_is_no_text_is_told_by_its_first_bytes(tmp_path, begins, wor
     with pytest.raises(SourceError, match=f"t.bin is no CSV file. It begins like .*{word}") as refused:
         draft_of(tmp_path / "t.bin")
     assert "K4N4RY" not in str(refused.value)
+    (tmp_path / "t.csv").write_bytes(begins + b"K4N4RY\n")
+    with pytest.raises(SourceError, match=f"t.csv is no CSV file. It begins like .*{word}"):
+        draft_of(tmp_path / "t.csv")
 
 
 def test_the_first_row_of_a_workbook_is_its_header(tmp_path):
