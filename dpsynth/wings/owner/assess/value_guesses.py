@@ -254,12 +254,12 @@ def _formats_like(shape: str) -> Sequence[MomentFormat]:
 
 def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     """The common format of all texts; no format if two fit that order day and month differently."""
+    if not all(any(c.isdigit() for c in text) for text in spelt[:_SAMPLE]):
+        return None
     # A fraction of a second is cut off, and an offset from UTC in ISO 8601 is dropped where it isn't UTC's.
     texts = [re.sub(r"(:[0-9]{2})\.[0-9]+(?=Z|[+-][0-9]{2}:?[0-9]{2}$|$)", r"\1", text) for text in spelt]
     if any((found := _OFFSET.fullmatch(text)) and found[2] != "+00:00" for text in texts):
         texts = [_OFFSET.sub(r"\1", text) for text in texts]
-    if not all(any(c.isdigit() for c in text) for text in texts[:_SAMPLE]):
-        return None
     few, all_ = pa.array(texts[:_SAMPLE], pa.string()), pa.array(texts, pa.string())
     different = len(set(texts))
     able = [
